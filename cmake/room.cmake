@@ -1,0 +1,29 @@
+# pscloud_room(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [LIBRARIES ...])
+# One library pscloud_NAME and, from the tests beside the code, one program NAME_test. Rooms include each other as
+# "room/file.h"; tests/tidy.py checks which room may include which.
+function(pscloud_room NAME)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;LIBRARIES" ${ARGN})
+  add_library(pscloud_${NAME} STATIC ${ROOM_SOURCES})
+  target_include_directories(pscloud_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(pscloud_${NAME} PUBLIC ${ROOM_LIBRARIES} fmt::fmt tl::expected Threads::Threads)
+  if(ROOM_TESTS)
+    pscloud_test(${NAME}_test SOURCES ${ROOM_TESTS} LIBRARIES pscloud_${NAME})
+  endif()
+endfunction()
+
+# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 120]): a GoogleTest program, each file a ctest entry
+# would cost a process start for each case: one entry a program keeps `ctest` quick and its output short.
+function(pscloud_test NAME)
+  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${NAME} ${TEST_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${TEST_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_precompile_headers(${NAME} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  add_test(NAME ${NAME} COMMAND ${NAME} --gtest_brief=1)
+  if(NOT TEST_LABEL)
+    set(TEST_LABEL unit)
+  endif()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 300)
+  endif()
+  set_tests_properties(${NAME} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+endfunction()

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "pscloud/error.h"
+#include "pscloud/node.h"
+#include "pscloud/table.h"
+
+namespace pscloud {
+
+// A request on its way. Cheap to copy; may be dropped without waiting.
+class Ticket {
+ public:
+  struct State;
+  explicit Ticket(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  // Waits for the end of the request, at most the worker's request_timeout_ms. kTimeout names whom it waited for.
+  // After an error nobody writes to the buffers of the request any more.
+  Result<> wait() const;
+  bool done() const;
+
+  // Runs `callback` once, on a thread of the worker kept for callbacks, or at once on this one if already done.
+  void then(std::function<void(const Result<>&)> callback) const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// A table as a worker knows it.
+struct Table {
+  TableId id = 0;
+  TableSpec spec;
+};
+
+// A Worker reads and updates parameters that live on the servers.
+// Thread-safe. Requests to one table made by one thread take effect on each server in the order they were made.
+class Worker {
+ public:
+  // Joins the job at `options.scheduler`; returns when a rank has been given and the servers are there.
+  // kTimeout after `options.join_timeout_ms` names who is missing.
+  static Result<std::unique_ptr<Worker>> join(const NodeOptions& options);
+
+  virtual ~Worker() = default;  // leaves as one that failed, unless leave() was called
+
+  // Makes the table on every server, or finds it there with the same spec. kInvalid if another spec has its name.
+  virtual Result<Table> create_table(const TableSpec& spec) = 0;
+  // kNotFound if no worker has made it.
+  virtual Result<Table> open_table(std::string_view name) = 0;
+
+  // Adds `values` to the table by its updater. Does not wait: wait on the Ticket. Blocks only while more than
+  // queue_bytes_max are under way. `keys` strictly increase; `values` has keys.size() * width floats.
+  // Both may be reused at once.
+  virtual Ticket push(const Table& table, std::span<const Key> keys, std::span<const float> values) = 0;
+
+  // Fills `out` with the rows of `keys`; initial values for a key never pushed. `out` must outlive the request.
+  virtual Ticket pull(const Table& table, std::span<const Key> keys, std::span<float> out) = 0;
+
+  // A push, and a pull of the same keys that sees it (in a bsp table: that sees what any pull of this clock sees).
+  virtual Ticket push_pull(const Table& table, std::span<const Key> keys, std::span<const float> values,
+                           std::span<float> out) = 0;
+
+  // The same for rows first_row, first_row+1, ... of a dense table, without naming each.
+  virtual Ticket push_rows(const Table& table, uint64_t first_row, std::span<const float> values) = 0;
+  virtual Ticket pull_rows(const Table& table, uint64_t first_row, std::span<float> out) = 0;
+  virtual Ticket push_pull_rows(const Table& table, uint64_t first_row, std::span<const float> values,
+                                std::span<float> out) = 0;
+
+  // Ends this worker's clock and begins the next. The ticket is done when the strictest table lets it go on.
+  virtual Ticket clock() = 0;
+
+  // Waits until every worker has come to its barrier of the same number.
+  virtual Result<> barrier() = 0;
+
+  // Waits for all requests, then says goodbye: this worker is done. Nothing may be asked afterwards.
+  virtual Result<> leave() = 0;
+
+  virtual int rank() const = 0;
+  virtual int workers() const = 0;  // alive now
+  virtual int servers() const = 0;
+  virtual uint32_t current_clock() const = 0;  // not 0 at first if this worker came late
+};
+
+}  // namespace pscloud

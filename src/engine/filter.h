@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// The payload of a push, pull, push-pull or reply, between the floats of the user and the bytes of a frame.
+// Encoded form (docs/wire-format.md): a list of the filters that were applied with what each must know to be
+// undone, then the section of keys, then the section of values. So it decodes without the table's spec, and each
+// step is checked against sizes that are known beforehand.
+
+// Key lists that a peer has, by signature. One per session and table at each end. Bounded; the oldest used goes.
+class KeyCache {
+ public:
+  explicit KeyCache(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // Sender: true if `signature` was remembered before; it is from now on. `bytes`: what the list costs the receiver.
+  bool remember(const Hash128& signature, uint64_t bytes);
+  void forget(const Hash128& signature);
+
+  // Receiver: keeps the list itself.
+  void store(const Hash128& signature, std::span<const Key> keys);
+  const std::vector<Key>* find(const Hash128& signature);
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    std::vector<Key> keys;
+    uint64_t bytes = 0;
+    uint64_t used = 0;
+  };
+  void make_room(uint64_t bytes);
+
+  const uint64_t bytes_max_;
+  uint64_t bytes_ = 0;
+  uint64_t tick_ = 0;
+  std::unordered_map<Hash128, Entry> entries_;
+};
+
+struct FilterContext {
+  Random* random = nullptr;  // noise, rounding
+  KeyCache* key_cache = nullptr;
+};
+
+// Sender. `keys` empty for a range or a reply; `values` empty for a pull; else values.size() == rows * width.
+// kInvalid if a value cannot be coded (NaN, infinity). `plain_bytes` of metrics: 8*keys + 4*values.
+Result<SharedBuffer> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
+                                    std::span<const float> values, size_t rows, FilterContext context);
+
+struct DecodedPayload {
+  std::vector<Key> keys;
+  std::vector<float> values;
+  bool keys_unknown = false;  // the sender gave only a signature that we do not have: ask for the list
+  Hash128 signature;          // of that list
+};
+
+// Receiver. `rows` and `width` are what the frame and the table say; `with_keys`, `with_values` what must be there.
+// kCorrupt for anything else. Never allocates more than what rows and width ask for plus the size of `bytes`.
+Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bool with_keys, bool with_values,
+                                      FilterContext context);
+
+}  // namespace pscloud

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// Payloads of the frames between nodes, byte by byte in docs/wire-format.md. decode() trusts nothing: any bytes
+// give either a message within these limits or kCorrupt.
+inline constexpr size_t kNameBytesMax = 200;
+inline constexpr size_t kTextBytesMax = 4096;
+inline constexpr size_t kNodesMax = 16384;
+
+enum class NodeState : uint8_t { kLive = 1, kDone = 2, kDead = 3 };
+
+// One member of the job. A server process has one for each of its owners.
+struct NodeInfo {
+  uint64_t session = 0;  // drawn at random by each incarnation
+  uint64_t process = 0;  // the same for all owners of one server process
+  Role role = Role::kWorker;
+  NodeState state = NodeState::kLive;
+  uint32_t rank = 0;   // servers: of the process
+  uint32_t owner = 0;  // servers: which owner of the process, of `owners`
+  uint32_t owners = 1;
+  std::string address;  // servers: where this owner listens
+
+  // "worker 1", "server 0", "server 0.1" for the second owner of several.
+  std::string name() const;
+  bool operator==(const NodeInfo&) const = default;
+};
+
+enum class Phase : uint8_t {
+  kForming = 0,  // not all needed nodes are there
+  kRunning = 1,
+  kStopping = 2,  // the workers are done: servers leave
+  kFailed = 3,    // `reason` says why: everybody leaves
+};
+
+// Who takes part, as the scheduler decided it. A higher version replaces a lower one. Order of `nodes`: scheduler
+// order; the owners among them, in this order, hold the key ranges.
+struct View {
+  uint64_t version = 0;
+  Phase phase = Phase::kForming;
+  std::string reason;
+  std::vector<NodeInfo> nodes;
+
+  const NodeInfo* find(uint64_t session) const;
+  bool operator==(const View&) const = default;
+};
+
+struct JoinMessage {
+  std::string job;
+  NodeInfo self;          // rank is a wish, 0xffffffff for none
+  uint64_t barriers = 0;  // how many this worker has passed
+  View view;              // the last one it had; version 0: it is new. A restarted scheduler learns from it.
+};
+
+struct HeartbeatMessage {
+  uint64_t view_version = 0;
+  std::string waiting_for;  // what this node waits for now; empty: nothing
+};
+
+struct LeaveMessage {
+  bool failed = false;
+  std::string reason;
+};
+
+// Lists of names for people: who is missing, whom a request waits for. Also kRefused and kFenced: why.
+struct TextMessage {
+  std::string text;
+};
+
+struct SyncReplyMessage {
+  uint64_t accepted = 0;   // every request up to this has been taken in
+  uint32_t min_clock = 0;  // of all workers, as this owner knows it
+  uint64_t credit = 0;
+  std::vector<uint64_t> waiting;  // accepted but still waiting for others
+};
+
+// An Error as it travels in a reply with kFlagError.
+struct ErrorMessage {
+  Code code = Code::kInvalid;
+  std::string text;
+};
+
+SharedBuffer encode(const JoinMessage& message);
+SharedBuffer encode(const View& message);
+SharedBuffer encode(const HeartbeatMessage& message);
+SharedBuffer encode(const LeaveMessage& message);
+SharedBuffer encode(const TextMessage& message);
+SharedBuffer encode(const SyncReplyMessage& message);
+SharedBuffer encode(const ErrorMessage& message);
+SharedBuffer encode(const TableSpec& spec);
+
+template <class Message>
+Result<Message> decode(Bytes bytes);
+template <>
+Result<JoinMessage> decode(Bytes bytes);
+template <>
+Result<View> decode(Bytes bytes);
+template <>
+Result<HeartbeatMessage> decode(Bytes bytes);
+template <>
+Result<LeaveMessage> decode(Bytes bytes);
+template <>
+Result<TextMessage> decode(Bytes bytes);
+template <>
+Result<SyncReplyMessage> decode(Bytes bytes);
+template <>
+Result<ErrorMessage> decode(Bytes bytes);
+template <>
+Result<TableSpec> decode(Bytes bytes);
+
+// Credit, as replies carry it: what a worker may have unanswered at one owner.
+struct Credit {
+  uint32_t requests = 64;
+  uint32_t bytes = 16u << 20;
+
+  uint64_t packed() const { return uint64_t{requests} << 32 | bytes; }
+  static Credit unpack(uint64_t packed) { return {static_cast<uint32_t>(packed >> 32), static_cast<uint32_t>(packed)}; }
+  bool operator==(const Credit&) const = default;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+#include "pscloud/updater.h"
+
+namespace pscloud {
+
+// The rows of one table that one owner holds. Not thread-safe: touched by its owner only.
+// Everything given is checked: a call that returns an error has changed nothing.
+class TableStore {
+ public:
+  // `first_row`, `row_count`: the range of a dense table this owner holds; ignored for a sparse one.
+  // kInvalid if the spec cannot be made here (unknown updater, more bytes than `bytes_max`).
+  static Result<std::unique_ptr<TableStore>> make(const TableSpec& spec, const UpdaterCatalog& updaters,
+                                                  uint64_t first_row, uint64_t row_count, uint64_t bytes_max);
+  virtual ~TableStore() = default;
+
+  // Keys strictly increase; values.size() == keys.size() * width, all finite. A dense table's keys are rows it holds.
+  virtual Result<> push(std::span<const Key> keys, std::span<const float> values) = 0;
+  virtual Result<> pull(std::span<const Key> keys, std::span<float> out) const = 0;
+
+  // Rows first..first+n of a dense table; kInvalid for a sparse one.
+  virtual Result<> push_range(uint64_t first, std::span<const float> values) = 0;
+  virtual Result<> pull_range(uint64_t first, std::span<float> out) const = 0;
+
+  // What the calls above would answer to a push, without doing it: for pushes that take effect later.
+  virtual Result<> check_push(std::span<const Key> keys, std::span<const float> values) const = 0;
+  virtual Result<> check_push_range(uint64_t first, std::span<const float> values) const = 0;
+
+  virtual const TableSpec& spec() const = 0;
+  virtual uint64_t rows() const = 0;
+  virtual uint64_t bytes() const = 0;  // memory of rows, state and index
+};
+
+}  // namespace pscloud

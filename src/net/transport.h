@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "net/frame.h"
+#include "pscloud/error.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// One connection of a transport, as long as it lasts. Never used again by the same transport; never 0.
+using LaneId = uint64_t;
+
+// Who is at the other end, as far as the transport could prove it.
+struct Peer {
+  std::string address;       // for messages to people: "127.0.0.1:40123"
+  std::optional<Role> role;  // what its certificate says; none where nothing is proven (plaintext, inproc)
+  std::string name;          // the certificate's name for it
+};
+
+// What a node is told. All calls come from the transport's one loop thread, none from within a call to the transport.
+class LaneHandler {
+ public:
+  virtual ~LaneHandler() = default;
+  // A lane is ready: one of ours that connected, or one that was accepted.
+  virtual void on_open(LaneId lane, const Peer& peer) = 0;
+  virtual void on_frame(LaneId lane, Frame frame) = 0;
+  // The lane is gone, or could not be made. Not called for lanes that we closed.
+  virtual void on_close(LaneId lane, const Error& why) = 0;
+  // The time asked for by wake_at() has come.
+  virtual void on_wake() = 0;
+};
+
+// Moves frames between nodes. Nothing is promised but that a frame arrives whole or not at all: the session
+// layer above sends again, puts in order and drops what is repeated. Used from the loop thread only.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Binds and accepts lanes; returns the address others can connect to, with the port that was got.
+  virtual Result<std::string> listen(const std::string& address) = 0;
+
+  // Begins to connect; on_open() or on_close() follows. `expected` is the role the peer must prove, if it must.
+  virtual LaneId connect(const std::string& address, Role expected) = 0;
+
+  // Puts the frame in the lane's queue; lost without a word if the lane is gone.
+  virtual void send(LaneId lane, Frame frame) = 0;
+  virtual uint64_t unsent_bytes(LaneId lane) const = 0;
+
+  // A new lane takes payloads up to kPayloadBytesStranger; this lifts it to kPayloadBytesMax.
+  virtual void trust(LaneId lane) = 0;
+
+  // What is still in the queue is sent first, for a short while; nothing more is received.
+  virtual void close(LaneId lane) = 0;
+
+  // Calls on_wake() at `when`, or earlier; each call replaces the one before.
+  virtual void wake_at(Time when) = 0;
+};
+
+// A Transport with a loop of its own, for real nodes.
+class LoopTransport : public Transport {
+ public:
+  // Runs the loop on the calling thread until stop().
+  virtual void run(LaneHandler& handler) = 0;
+
+  // From any thread: runs `work` on the loop thread; after stop() it is dropped.
+  virtual void post(std::function<void()> work) = 0;
+
+  // From any thread. What is queued for sending still goes out, for a second at most.
+  virtual void stop() = 0;
+
+  // For people and metrics: "inproc", "tcp", "tls".
+  virtual std::string_view name() const = 0;
+};
+
+}  // namespace pscloud
