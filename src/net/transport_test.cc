@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "net/inproc.h"
+#include "net/tcp.h"
 #include "net/test_node.h"
 
 namespace pscloud {
@@ -42,7 +43,10 @@ void expect_equal(const Frame& got, const Frame& sent) {
 
 class TransportTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<LoopTransport> make(Role) { return make_inproc_transport(network_, system_clock); }
+  std::unique_ptr<LoopTransport> make(Role) {
+    if (GetParam() == "inproc") return make_inproc_transport(network_, system_clock);
+    return make_tcp_transport({.insecure = true}, system_clock).value();
+  }
   std::string any_address() const { return GetParam() == "inproc" ? "inproc:" : "127.0.0.1:0"; }
 
   std::shared_ptr<LocalNetwork> network_ = make_local_network();
@@ -253,7 +257,8 @@ TEST_P(TransportTest, AnAddressIsTakenOnce) {
   EXPECT_THAT(again.error().message, HasSubstr(address));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportTest, testing::Values("inproc"), [](const auto& kind) { return kind.param; });
+INSTANTIATE_TEST_SUITE_P(All, TransportTest, testing::Values("inproc", "tcp"),
+                         [](const auto& kind) { return kind.param; });
 
 }  // namespace
 }  // namespace pscloud
