@@ -1,6 +1,6 @@
 #include "engine/filter_order.h"
 
-#include <iterator>
+#include "engine/filter_step.h"
 
 namespace pscloud {
 namespace {
@@ -13,16 +13,18 @@ struct Place {
   FilterKind kind;
   std::string_view name;
   Stage stage;
+  const FilterStep& (*step)();
 };
+// A new filter: its file, its kind and a line here.
 constexpr Place kPlaces[] = {
-    {FilterKind::kKeyCaching, "key_caching", Stage::kKeys},
-    {FilterKind::kLz4, "lz4", Stage::kCompressor},
-    {FilterKind::kZstd, "zstd", Stage::kCompressor},
-    {FilterKind::kFixedPoint, "fixed_point", Stage::kValueCoder},
-    {FilterKind::kFloat16, "float16", Stage::kValueCoder},
-    {FilterKind::kBfloat16, "bfloat16", Stage::kValueCoder},
-    {FilterKind::kDropZeros, "drop_zeros", Stage::kDropZeros},
-    {FilterKind::kNoise, "noise", Stage::kNoise},
+    {FilterKind::kKeyCaching, "key_caching", Stage::kKeys, key_caching_step},
+    {FilterKind::kLz4, "lz4", Stage::kCompressor, lz4_step},
+    {FilterKind::kZstd, "zstd", Stage::kCompressor, zstd_step},
+    {FilterKind::kFixedPoint, "fixed_point", Stage::kValueCoder, fixed_point_step},
+    {FilterKind::kFloat16, "float16", Stage::kValueCoder, float16_step},
+    {FilterKind::kBfloat16, "bfloat16", Stage::kValueCoder, bfloat16_step},
+    {FilterKind::kDropZeros, "drop_zeros", Stage::kDropZeros, drop_zeros_step},
+    {FilterKind::kNoise, "noise", Stage::kNoise, noise_step},
 };
 
 const Place* place_of(FilterKind kind) {
@@ -43,6 +45,11 @@ bool may_follow(Stage before, Stage after) {
 std::string_view filter_name(FilterKind kind) {
   const Place* place = place_of(kind);
   return place ? place->name : "unknown";
+}
+
+const FilterStep* find_filter_step(FilterKind kind) {
+  const Place* place = place_of(kind);
+  return place ? &place->step() : nullptr;
 }
 
 Result<> check_filter_order(std::span<const FilterKind> kinds) {
