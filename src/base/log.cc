@@ -34,6 +34,7 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
     case LogLevel::kInfo: return spdlog::level::info;
     case LogLevel::kWarning: return spdlog::level::warn;
     case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kSilent: return spdlog::level::off;
   }
   return spdlog::level::err;
 }

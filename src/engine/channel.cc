@@ -223,7 +223,7 @@ void Channel::on_wake() {
   if (now >= sync_deadline_) {
     transport_.close(lane_);
     on_close(timed_out("{} at {} has not answered for {:.1f} s", options_.owner.name(), options_.owner.address,
-                       seconds(options_.timing.death)));
+                       in_seconds(options_.timing.death)));
     return;
   }
   if (!open_ || now < next_sync_) return;

@@ -168,17 +168,17 @@ void Member::on_wake() {
     if (!open_ || now - heard_ > options_.timing.death) {
       const LaneId silent = lane_;
       transport_.close(silent);
-      on_close(silent, timed_out("{} has not answered for {:.1f} s", options_.scheduler, seconds(now - heard_)));
+      on_close(silent, timed_out("{} has not answered for {:.1f} s", options_.scheduler, in_seconds(now - heard_)));
     } else {
       beat();
     }
   }
   if (!joined() && now >= join_deadline_) {
-    expel(timed_out("no place in the job after {:.0f} s: {}", seconds(options_.timing.join), waiting_for()));
+    expel(timed_out("no place in the job after {:.0f} s: {}", in_seconds(options_.timing.join), waiting_for()));
     return;
   }
   if (joined() && !open_ && !leaving_ && now - heard_ > options_.timing.orphan) {
-    expel(unavailable("the scheduler at {} has been gone for {:.0f} s ({})", options_.scheduler, seconds(now - heard_),
+    expel(unavailable("the scheduler at {} has been gone for {:.0f} s ({})", options_.scheduler, in_seconds(now - heard_),
                       connect_error_));
     return;
   }

@@ -15,6 +15,7 @@ Scheduler::Scheduler(Options options, Transport& transport, Clock& clock)
 
 void Scheduler::start() {
   next_tick_ = clock_.now() + options_.timing.heartbeat;
+  form_deadline_ = clock_.now() + options_.timing.join;
   schedule_wake();
 }
 
@@ -74,6 +75,10 @@ void Scheduler::on_join(LaneId lane, const Frame& frame) {
     if (self.role == Role::kServer && view_.phase == Phase::kRunning) {
       return refuse(lane, "the job runs already with all its servers");
     }
+    const bool twice = self.role == Role::kServer && std::ranges::any_of(entries_, [&](const Entry& e) {
+      return e.info.role == Role::kServer && e.info.process == self.process && e.info.owner == self.owner;
+    });
+    if (twice) return refuse(lane, fmt::format("owner {} of that server is here already", self.owner));
     if (entries_.size() >= kNodesMax) return refuse(lane, "the job is full");
     entries_.push_back({self, false, lane, clock_.now(), 0, {}});
     entry = &entries_.back();
@@ -362,9 +367,9 @@ void Scheduler::on_wake() {
       if (entry.info.state != NodeState::kLive) continue;
       const Duration silent = now - entry.heard;
       if (entry.lane == 0 && silent >= options_.timing.reconnect) {
-        dead.emplace_back(entry.info.session, fmt::format("its connection closed {:.1f} s ago", seconds(silent)));
+        dead.emplace_back(entry.info.session, fmt::format("its connection closed {:.1f} s ago", in_seconds(silent)));
       } else if (silent >= options_.timing.death) {
-        dead.emplace_back(entry.info.session, fmt::format("it has been silent for {:.1f} s", seconds(silent)));
+        dead.emplace_back(entry.info.session, fmt::format("it has been silent for {:.1f} s", in_seconds(silent)));
       }
     }
     for (const auto& [session, why] : dead) {
@@ -372,6 +377,9 @@ void Scheduler::on_wake() {
     }
     form();
     place_late_workers();
+  }
+  if (view_.phase == Phase::kForming && now >= form_deadline_) {
+    fail_job(fmt::format("not everybody came within {:.0f} s: {} missing", in_seconds(options_.timing.join), missing_nodes()));
   }
   for (const Entry& entry : entries_) {
     if (!entry.placed) send(entry.lane, FrameType::kJoinWait, encode(TextMessage{waiting_for()}));

@@ -96,6 +96,7 @@ class Scheduler final : public LaneHandler {
   bool recovering_ = false;  // we restarted: until all members of the old view are back or dead
   Time recover_until_ = Time::never();
   Time next_tick_;
+  Time form_deadline_;
   Time all_dead_since_ = Time::never();
   Time stop_deadline_ = Time::never();
   bool finished_ = false;

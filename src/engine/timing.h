@@ -31,6 +31,6 @@ struct Timing {
   }
 };
 
-inline double seconds(Duration d) { return static_cast<double>(d.count()) * 1e-6; }
+inline double in_seconds(Duration d) { return static_cast<double>(d.count()) * 1e-6; }
 
 }  // namespace pscloud

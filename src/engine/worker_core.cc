@@ -56,7 +56,7 @@ void WorkerCore::on_wake() {
   while (!requests_.empty() && requests_.begin()->first <= now) {
     const auto request = requests_.begin()->second;
     request->outcome = timed_out("{} took more than {:.0f} s: it waited for {}", request->what,
-                                 seconds(options_.member.timing.request), waiting_for());
+                                 in_seconds(options_.member.timing.request), waiting_for());
     finish(request);
   }
   member_.set_node_waiting_for(waiting_for());

@@ -43,14 +43,16 @@ SimCluster::SimCluster(uint64_t seed, const Sabotage& sabotage)
   for (uint32_t i = 0; i < scenario_.processes; ++i) processes_.push_back(random_.next() | 1);
   const Time start = clock_.now();
   const auto soon = [&] { return random_.chance(0.7) ? start + Duration(random_.below(2000)) : sometime(seconds(3)); };
-  network_.at(soon(), [this] { start_scheduler(); });
+  start_at(soon(), [this] { start_scheduler(); });
   for (uint32_t process = 0; process < scenario_.processes; ++process) {
     for (uint32_t owner = 0; owner < scenario_.owners; ++owner) {
-      network_.at(soon(), [this, process, owner] { start_owner(process, owner); });
+      start_at(soon(), [this, process, owner, id = processes_[process]] {
+        if (processes_[process] == id) start_owner(process, owner);  // else it crashed before
+      });
     }
   }
   for (uint32_t i = 0; i < scenario_.workers; ++i) {
-    network_.at(soon(), [this] { start_worker(); });
+    start_at(soon(), [this] { start_worker(); });
   }
   plan_faults();
 }
@@ -58,6 +60,14 @@ SimCluster::SimCluster(uint64_t seed, const Sabotage& sabotage)
 Time SimCluster::sometime(Duration most) {
   const double log_us = random_.uniform() * std::log(static_cast<double>(Duration(most).count()));
   return clock_.now() + Duration(static_cast<int64_t>(std::exp(log_us)));
+}
+
+void SimCluster::start_at(Time when, std::function<void()> start) {
+  ++starts_;
+  network_.at(when, [this, start = std::move(start)] {
+    --starts_;
+    start();
+  });
 }
 
 void SimCluster::start_scheduler() {
@@ -190,7 +200,7 @@ void SimCluster::crash_worker(bool restart) {
   victim.script->give_up();
   oracle_.ends(victim.column, Oracle::Life::kLost);
   network_.kill(victim.host, random_.chance(0.3));
-  if (restart) network_.at(sometime(seconds(3)), [this] { start_worker(); });
+  if (restart) start_at(sometime(seconds(3)), [this] { start_worker(); });
 }
 
 void SimCluster::crash_process(uint32_t process) {
@@ -202,12 +212,12 @@ void SimCluster::crash_process(uint32_t process) {
     server_lost_ = true;
     network_.kill(owner.host, silent);
   }
+  processes_[process] = random_.next() | 1;
   if (!random_.chance(0.5)) return;
   // Somebody starts it again, empty: it must not be taken for the one that died.
-  processes_[process] = random_.next() | 1;
   const Time when = sometime(seconds(3));
   for (uint32_t owner = 0; owner < scenario_.owners; ++owner) {
-    network_.at(when, [this, process, owner] { start_owner(process, owner); });
+    start_at(when, [this, process, owner] { start_owner(process, owner); });
   }
 }
 
@@ -216,7 +226,7 @@ void SimCluster::crash_scheduler(bool restart) {
   network_.count_fault("scheduler crash");
   scheduler_alive_ = false;
   network_.kill(schedulers_.back().host, random_.chance(0.3));
-  if (restart) network_.at(sometime(seconds(3)), [this] { start_scheduler(); });
+  if (restart) start_at(sometime(seconds(3)), [this] { start_scheduler(); });
 }
 
 SimReport SimCluster::run() {
@@ -307,7 +317,7 @@ void SimCluster::check_worker(const WorkerNode& worker) {
 }
 
 bool SimCluster::ended() const {
-  if (schedulers_.empty() || owners_.empty() || clock_.now() < Time{3'500'000}) return false;
+  if (starts_ > 0) return false;
   if (scheduler_alive_ && !schedulers_.back().core->finished()) return false;
   for (const OwnerNode& owner : owners_) {
     if (owner.alive && !owner.core->finished()) return false;
@@ -325,7 +335,8 @@ void SimCluster::check_end() {
   }
   if (failed && schedulers_.back().core->outcome().error().message.empty()) violated("the job failed without a reason");
   for (const WorkerNode& worker : workers_) {
-    if (scenario_.calm && !worker.script->error().message.empty()) {
+    // One that came after the end is rightly sent away.
+    if (scenario_.calm && worker.core->member().joined() && !worker.script->error().message.empty()) {
       violated("a worker failed though nothing broke: " + worker.script->error().message);
     }
   }

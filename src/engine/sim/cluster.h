@@ -74,6 +74,7 @@ class SimCluster {
     bool alive = true;
   };
 
+  void start_at(Time when, std::function<void()> start);
   void start_scheduler();
   void start_owner(uint32_t process, uint32_t owner);
   void start_worker();
@@ -105,6 +106,7 @@ class SimCluster {
   UpdaterCatalog updaters_;
 
   std::deque<SchedulerNode> schedulers_;  // the last one lives, if scheduler_alive_
+  uint32_t starts_ = 0;  // planned, not done
   bool scheduler_alive_ = false;
   bool server_lost_ = false;
   std::deque<OwnerNode> owners_;

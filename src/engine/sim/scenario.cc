@@ -59,7 +59,10 @@ Scenario Scenario::draw(Random& random) {
 
   s.script.rounds = 1 + static_cast<uint32_t>(random.below(4));
   s.script.operations = 1 + static_cast<uint32_t>(random.below(6));
-  s.script.barrier = random.chance(0.3) ? 0.5 : 0;
+  // One who comes late would meet the others at another barrier than it thinks.
+  if (s.worker_crashes == 0 && s.workers_min == 0 && random.chance(0.5)) {
+    s.script.barrier_every = 1 + static_cast<uint32_t>(random.below(2));
+  }
   s.script.impatient = random.uniform() * 0.8;
   if (random.chance(0.5)) s.script.think_max = milliseconds(1 + random.below(500));
   return s;

@@ -120,7 +120,7 @@ void Script::end_round() {
     return;
   }
   oracle_.ticked(options_.column);
-  const bool barrier = random_.chance(options_.barrier);
+  const bool barrier = options_.barrier_every > 0 && round_ % options_.barrier_every == 0;
   const auto then = guarded([this, barrier] {
     if (!barrier) return next();
     core_.barrier(guarded([this] { next(); }));

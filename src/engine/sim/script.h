@@ -19,7 +19,7 @@ class Script {
     uint32_t column = 0;
     uint32_t rounds = 3;
     uint32_t operations = 4;  // in a round
-    double barrier = 0.1;     // chance after a round
+    uint32_t barrier_every = 0;  // rounds; 0: never. All workers alike, or their program would be wrong
     double impatient = 0.3;   // chance not to wait for an answer
     Duration think_max{};     // pause before the next step, at most
   };
