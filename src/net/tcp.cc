@@ -20,6 +20,7 @@
 #include "net/address.h"
 #include "net/log_limit.h"
 #include "net/tcp_connection.h"
+#include "net/tls.h"
 
 namespace pscloud {
 namespace {
@@ -67,8 +68,14 @@ struct Listener {
 
 class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
  public:
-  TcpTransport(const TcpOptions& options, const Clock& clock)
-      : options_(options), clock_(clock), work_(io_.get_executor()), resolver_(io_), wake_timer_(io_), log_(clock) {}
+  TcpTransport(const TcpOptions& options, const Clock& clock, std::unique_ptr<TlsContext> tls)
+      : options_(options),
+        clock_(clock),
+        tls_(std::move(tls)),
+        work_(io_.get_executor()),
+        resolver_(io_),
+        wake_timer_(io_),
+        log_(clock) {}
 
   Result<std::string> listen(const std::string& address) override {
     Address wanted = TRY(parse_address(address));
@@ -163,7 +170,10 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     const auto found = lanes_.find(lane);
     return found == lanes_.end() ? nullptr : found->second.get();
   }
-  std::unique_ptr<Stream> make_stream(const TcpConnection&, int fd) override { return make_plain_stream(fd); }
+  std::unique_ptr<Stream> make_stream(const TcpConnection& connection, int fd) override {
+    if (!tls_) return make_plain_stream(fd);
+    return connection.accepted() ? tls_->accept(fd) : tls_->connect(fd, *connection.expected());
+  }
   void connection_open(TcpConnection& connection, const Peer& peer) override {
     handler_->on_open(connection.lane(), peer);
   }
@@ -306,7 +316,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   }
 
   const TcpOptions options_;
-  const Clock& clock_;  // borrowed
+  const Clock& clock_;                     // borrowed
+  const std::unique_ptr<TlsContext> tls_;  // null: plaintext
   std::atomic<bool> stopped_{false};
 
   // Touched by the loop thread only, and before run() by the thread that made this.
@@ -337,7 +348,9 @@ Result<std::unique_ptr<LoopTransport>> make_tcp_transport(const TcpOptions& opti
         "no certificates: give their folder (tls_dir; `pscloud ca` makes one), or ask for plaintext on a private "
         "network (insecure)");
   }
-  return std::make_unique<TcpTransport>(options, clock);
+  std::unique_ptr<TlsContext> tls;
+  if (!options.insecure) tls = TRY(TlsContext::load(options.tls_dir, options.tls_rekey_bytes));
+  return std::make_unique<TcpTransport>(options, clock, std::move(tls));
 }
 
 }  // namespace pscloud

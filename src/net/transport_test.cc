@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "net/inproc.h"
 #include "net/tcp.h"
+#include "net/test_certificates.h"
 #include "net/test_node.h"
 
 namespace pscloud {
@@ -43,13 +44,21 @@ void expect_equal(const Frame& got, const Frame& sent) {
 
 class TransportTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<LoopTransport> make(Role) {
+  std::unique_ptr<LoopTransport> make(Role role) {
     if (GetParam() == "inproc") return make_inproc_transport(network_, system_clock);
-    return make_tcp_transport({.insecure = true}, system_clock).value();
+    if (GetParam() == "tcp") return make_tcp_transport({.insecure = true}, system_clock).value();
+    if (!ca_) ca_ = std::make_unique<TestCa>();
+    const char name = role_name(role)[0];
+    // A new key every few frames: the tests see whether any are lost over it.
+    return make_tcp_transport({.tls_dir = ca_->issue(fmt::format("pscloud://test/{}/{}0", role_name(role), name)),
+                               .tls_rekey_bytes = 5 << 20},
+                              system_clock)
+        .value();
   }
   std::string any_address() const { return GetParam() == "inproc" ? "inproc:" : "127.0.0.1:0"; }
 
   std::shared_ptr<LocalNetwork> network_ = make_local_network();
+  std::unique_ptr<TestCa> ca_;
 };
 
 TEST_P(TransportTest, FramesOfAnySizeArriveEqualAndInOrderBothWays) {
@@ -257,7 +266,7 @@ TEST_P(TransportTest, AnAddressIsTakenOnce) {
   EXPECT_THAT(again.error().message, HasSubstr(address));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportTest, testing::Values("inproc", "tcp"),
+INSTANTIATE_TEST_SUITE_P(All, TransportTest, testing::Values("inproc", "tcp", "tls"),
                          [](const auto& kind) { return kind.param; });
 
 }  // namespace
