@@ -57,6 +57,8 @@ void Channel::sync() {
   frame.header.session = options_.session;
   frame.header.seq = ++sync_number_;
   frame.header.ack = oldest_unanswered();
+  // Whom we mean: the address may have passed to another server since.
+  frame.header.extra = options_.owner.session;
   transport_.send(lane_, std::move(frame));
   const Time now = clock_.now();
   next_sync_ = now + retry_;

@@ -101,19 +101,14 @@ bool Scheduler::learn(const View& view) {
   const bool blank = view_.phase == Phase::kForming;
   if (!blank && !(recovering_ && view.version > view_.version)) return false;
   if (view.phase == Phase::kForming) return false;
-  std::map<uint64_t, LaneId> lanes;
-  for (const Entry& entry : entries_) {
-    if (entry.placed) lanes[entry.info.session] = entry.lane;
-  }
-  std::erase_if(entries_, [](const Entry& entry) { return entry.placed; });
-  std::vector<Entry> old;
+  std::vector<Entry> members;
   for (const NodeInfo& node : view.nodes) {
-    const auto lane = lanes.find(node.session);
-    old.push_back({node, true, lane == lanes.end() ? 0 : lane->second, clock_.now(), 0, {}});
+    // It may be here already, even as a new one: it had not heard yet that the old scheduler had given it a place.
+    const Entry* here = find(node.session);
+    members.push_back({node, true, here ? here->lane : 0, clock_.now(), 0, {}});
   }
-  // Fresh ones that came before keep their place behind.
-  old.insert(old.end(), entries_.begin(), entries_.end());
-  entries_ = std::move(old);
+  std::erase_if(entries_, [&](const Entry& e) { return e.placed || view.find(e.info.session) != nullptr; });
+  entries_.insert(entries_.begin(), members.begin(), members.end());
   view_ = view;
   encoded_view_ = encode(view_);
   recovering_ = true;

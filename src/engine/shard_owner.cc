@@ -98,6 +98,11 @@ void ShardOwner::on_expelled(const Error& why) {
 }
 
 void ShardOwner::on_sync(LaneId lane, const FrameHeader& header) {
+  if (header.extra != member_.session()) {
+    log_debug("a worker looks here for a server that had this address before");
+    transport_.close(lane);
+    return;
+  }
   const auto found = sessions_.find(header.session);
   if (found == sessions_.end()) {
     // Our view may be behind the worker's.

@@ -278,8 +278,7 @@ void SimCluster::check_owner(OwnerNode& owner) {
   if (core.gate().minimum() < owner.minimum) violated("the minimum of the clocks went back");
   owner.minimum = core.gate().minimum();
   for (const WorkerNode& worker : workers_) {
-    // One request always fits, however large.
-    const uint64_t limit = std::max<uint64_t>(scenario_.credit.bytes, 4096);
+    const uint64_t limit = scenario_.bytes_held_max();
     if (core.held_bytes(worker.session) > limit) {
       violated(fmt::format("an owner holds {} bytes for one worker; its limit is {}", core.held_bytes(worker.session),
                            limit));
@@ -308,7 +307,7 @@ void SimCluster::judge_rows(OwnerNode& owner, bool at_end) {
 
 void SimCluster::check_worker(const WorkerNode& worker) {
   for (const auto& channel : worker.core->channels()) {
-    const uint64_t limit = std::max<uint64_t>(scenario_.credit.bytes, 4096);
+    const uint64_t limit = scenario_.bytes_held_max();
     if (channel->unanswered_bytes() > limit) {
       violated(fmt::format("a worker has {} bytes unanswered; its credit is {}", channel->unanswered_bytes(), limit));
     }

@@ -36,6 +36,8 @@ struct Scenario {
   uint32_t partitions = 0, pauses = 0, worker_crashes = 0, server_crashes = 0, scheduler_crashes = 0;
 
   static Scenario draw(Random& random);
+  // What one owner may hold for one worker: its credit, or one request, however large.
+  uint64_t bytes_held_max() const;
   std::string text() const;
 };
 

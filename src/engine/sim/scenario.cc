@@ -68,6 +68,11 @@ Scenario Scenario::draw(Random& random) {
   return s;
 }
 
+uint64_t Scenario::bytes_held_max() const {
+  const uint64_t largest = kFrameHeaderBytes + 256 + keys.size() * (sizeof(Key) + incarnations * sizeof(float));
+  return std::max<uint64_t>(credit.bytes, largest);
+}
+
 std::string Scenario::text() const {
   std::string list;
   for (const TableSpec& table : tables) {
