@@ -1,15 +1,19 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "engine/sparse_rows.h"
+
 namespace pscloud {
 
 // From a mixed key to a row number. A cache line holds ten pairs of a 16-bit tag and a row; a full line goes on in the
-// next. 256 segments, each of which grows alone, by half: a step moves 1/256 of the index, not all of it.
-// Nothing is ever removed. Rows know their keys: the index asks for them through `mixed_of(row)`.
+// next. 256 segments, each of which grows alone, by half and at its own sizes: a step moves 1/256 of the index, and
+// segments that fill evenly do not all grow at once. Nothing is ever removed.
+// Keys stand in the rows only; every call is given the same SparseRows.
 class SparseIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -30,48 +34,18 @@ class SparseIndex {
     const Segment& segment = segments_[segment_of(mixed)];
     if (segment.lines.empty()) return kNone;
     const Line& line = segment.lines[home_of(segment, mixed)];
-    for (uint32_t i = 0; i < line.used; ++i) {
-      if (line.tags[i] == tag_of(mixed)) return line.rows[i];
-    }
-    return kNone;
+    const uint32_t matches = line.matches(tag_of(mixed));
+    return matches == 0 ? kNone : line.rows[static_cast<size_t>(std::countr_zero(matches))];
   }
 
   // The row of this key; kNone if it has none.
-  template <class MixedOf>
-  uint32_t find(uint64_t mixed, const MixedOf& mixed_of) const {
-    const Segment& segment = segments_[segment_of(mixed)];
-    if (segment.lines.empty()) return kNone;
-    for (size_t at = home_of(segment, mixed);; at = next(segment, at)) {
-      const Line& line = segment.lines[at];
-      for (uint32_t i = 0; i < line.used; ++i) {
-        if (line.tags[i] == tag_of(mixed) && mixed_of(line.rows[i]) == mixed) return line.rows[i];
-      }
-      if (line.used < kLineRows) return kNone;  // there is always a line that is not full
-    }
-  }
+  uint32_t find(uint64_t mixed, const SparseRows& rows) const;
 
   // Grows the segments so that `more` keys of each fit. Before the inserts.
-  template <class MixedOf>
-  void reserve(const SegmentCounts& more, const MixedOf& mixed_of) {
-    for (size_t i = 0; i < kSegments; ++i) {
-      if (more[i] == 0) continue;
-      Segment& segment = segments_[i];
-      const size_t lines = lines_for(segment.lines.size(), segment.count + uint64_t{more[i]});
-      if (lines == segment.lines.size()) continue;
-      Segment grown{std::vector<Line>(lines), segment.count};
-      for (const Line& line : segment.lines) {
-        for (uint32_t j = 0; j < line.used; ++j) place(grown, mixed_of(line.rows[j]), line.rows[j]);
-      }
-      segment = std::move(grown);
-    }
-  }
+  void reserve(const SegmentCounts& more, const SparseRows& rows);
 
   // The key must be absent and room reserved.
-  void insert(uint64_t mixed, uint32_t row) {
-    Segment& segment = segments_[segment_of(mixed)];
-    place(segment, mixed, row);
-    ++segment.count;
-  }
+  void insert(uint64_t mixed, uint32_t row);
 
   uint64_t bytes() const { return bytes_after({}); }
   // What it will have after reserve(more).
@@ -83,6 +57,13 @@ class SparseIndex {
     std::array<uint16_t, kLineRows> tags{};
     uint32_t used = 0;
     std::array<uint32_t, kLineRows> rows{};
+
+    // Bit i is set if place i has this tag. Without branches: where a tag stands cannot be predicted.
+    uint32_t matches(uint16_t tag) const {
+      uint32_t mask = 0;
+      for (uint32_t i = 0; i < kLineRows; ++i) mask |= uint32_t{tags[i] == tag} << i;
+      return mask & ((1u << used) - 1);
+    }
   };
   static_assert(sizeof(Line) == 64);
 
@@ -97,7 +78,7 @@ class SparseIndex {
     return (mixed >> 16 & 0xffffffff) * segment.lines.size() >> 32;
   }
   static size_t next(const Segment& segment, size_t at) { return at + 1 == segment.lines.size() ? 0 : at + 1; }
-  static size_t lines_for(size_t lines, uint64_t count);
+  size_t lines_for(size_t segment, uint64_t count) const;
   static void place(Segment& segment, uint64_t mixed, uint32_t row);
 
   std::array<Segment, kSegments> segments_;

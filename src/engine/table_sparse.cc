@@ -118,14 +118,13 @@ void SparseTable::find_group(std::span<const Key> keys, uint32_t* rows) const {
     rows[i] = index_.guess(mixed[i]);
     if (rows[i] != kNone) rows_.prefetch(rows[i]);
   }
-  const auto mixed_of = [this](uint32_t row) { return mix_key(rows_.key(row)); };
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (rows[i] == kNone || rows_.key(rows[i]) != keys[i]) rows[i] = index_.find(mixed[i], mixed_of);
+    if (rows[i] == kNone || rows_.key(rows[i]) != keys[i]) rows[i] = index_.find(mixed[i], rows_);
   }
 }
 
 void SparseTable::make_rows(std::span<const Key> keys, Plan& plan) {
-  index_.reserve(plan.more, [this](uint32_t row) { return mix_key(rows_.key(row)); });
+  index_.reserve(plan.more, rows_);
   rows_.reserve(rows_.size() + plan.new_rows);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (plan.rows[i] != kNone) continue;

@@ -175,7 +175,7 @@ TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
     ASSERT_TRUE(table->push(keys, values).has_value());
     for (Key& key : keys) key += keys.size();
     if (table->rows() < 100000) continue;  // a chunk of rows is 1 MB
-    EXPECT_LT(table->bytes(), table->rows() * kContent * 16 / 10 + (2 << 20)) << table->rows();
+    EXPECT_LT(table->bytes(), table->rows() * kContent * 3 / 2 + (2 << 20)) << table->rows();
   }
 }
 
