@@ -5,11 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +13,7 @@
 
 #include "base/check.h"
 #include "net/address.h"
+#include "net/asio.h"
 #include "net/log_limit.h"
 #include "net/tcp_connection.h"
 #include "net/tls.h"

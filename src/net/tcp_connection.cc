@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <asio/post.hpp>
 #include <cstring>
 
 #include "base/check.h"

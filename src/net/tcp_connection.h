@@ -1,8 +1,5 @@
 #pragma once
 
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -11,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "net/asio.h"
 #include "net/frame.h"
 #include "net/socket.h"
 #include "net/stream.h"
