@@ -13,6 +13,7 @@ struct NodeVariable {
   const char* field;
   const char* whose;          // "scheduler", "server" or "worker" if nobody else looks at it, else ""
   const char* default_value;  // "" if there is none
+  const char* placeholder;    // for a value in help texts; "" if the flag alone says it
   const char* values;         // what may be given, after "it must be"
   const char* help;           // what it is for
   const char* dmlc;           // the name ps-lite has for it, or null

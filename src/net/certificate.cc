@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -368,5 +369,7 @@ Result<CertificateInfo> read_certificate(const std::string& pem_path) {
   info.name = std::move(identity.name);
   return info;
 }
+
+std::string openssl_version() { return OpenSSL_version(OPENSSL_VERSION_STRING); }
 
 }  // namespace pscloud

@@ -52,4 +52,7 @@ Result<> issue_certificate(const std::string& ca_dir, const std::string& out_dir
 // Reads the first certificate of a PEM file. It is not verified. kInvalid if it is not one of ours.
 Result<CertificateInfo> read_certificate(const std::string& pem_path);
 
+// Of the OpenSSL that this process runs with: "3.0.22".
+std::string openssl_version();
+
 }  // namespace pscloud
