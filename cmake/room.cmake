@@ -11,8 +11,8 @@ function(pscloud_room NAME)
   endif()
 endfunction()
 
-# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 120]): a GoogleTest program, each file a ctest entry
-# would cost a process start for each case: one entry a program keeps `ctest` quick and its output short.
+# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300]): a GoogleTest program. An entry of ctest for
+# each case would cost a process start each: one entry a program keeps `ctest` quick and its output short.
 function(pscloud_test NAME)
   cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${TEST_SOURCES})
@@ -29,7 +29,7 @@ function(pscloud_test NAME)
 endfunction()
 
 # pscloud_fuzzer(NAME SOURCES ... [LIBRARIES ...]): sources with LLVMFuzzerTestOneInput. In the fuzz preset a libFuzzer
-# program (`make fuzz`); in the others a test that replays the files of tests/fuzz/corpus/NAME, findings of the past too.
+# program (`make fuzz`); in the others a test that replays the files of tests/fuzz/corpus/NAME, old findings too.
 function(pscloud_fuzzer NAME)
   cmake_parse_arguments(FUZZER "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${FUZZER_SOURCES})

@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where there is none: gives every file of the folders named on the command line to the fuzzer's
-// function, once. So a finding, kept in the corpus, stays a test in every build.
+// Stands in for libFuzzer where there is none: gives every file of the folders named on the command line to the
+// fuzzer's function, once. So a finding, kept in the corpus, stays a test in every build.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
