@@ -46,7 +46,9 @@ def fingerprint(entry, common):
 
 def lint(build, source):
     start = time.monotonic()
-    done = subprocess.run([TIDY, "-p", str(build), "--quiet", source], cwd=ROOT, capture_output=True, text=True)
+    # The analyzer follows every path through GoogleTest's macros: 30 s for a test file, and no finding of ours.
+    checks = ["--checks=-clang-analyzer-*"] if source.endswith("_test.cc") else []
+    done = subprocess.run([TIDY, "-p", str(build), "--quiet", *checks, source], cwd=ROOT, capture_output=True, text=True)
     # stderr counts the warnings it hid in system headers; it matters only when nothing else explains a failure.
     text = done.stdout if done.stdout.strip() or done.returncode == 0 else done.stderr
     return done.returncode, text, time.monotonic() - start
