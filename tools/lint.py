@@ -48,7 +48,8 @@ def lint(build, source):
     start = time.monotonic()
     # The analyzer follows every path through GoogleTest's macros: 30 s for a test file, and no finding of ours.
     checks = ["--checks=-clang-analyzer-*"] if source.endswith("_test.cc") else []
-    done = subprocess.run([TIDY, "-p", str(build), "--quiet", *checks, source], cwd=ROOT, capture_output=True, text=True)
+    command = [TIDY, "-p", str(build), "--quiet", *checks, source]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     # stderr counts the warnings it hid in system headers; it matters only when nothing else explains a failure.
     text = done.stdout if done.stdout.strip() or done.returncode == 0 else done.stderr
     return done.returncode, text, time.monotonic() - start

@@ -11,7 +11,7 @@ A block that begins with ```console is a transcript:
     ? 2               the exit code, when it is not 0
 A `$ make target` is not run (the tests run inside make) but its targets must exist in the Makefile.
 A block marked ```console no-run is shown only; --list names them, and there may be at most NO_RUN_MAX.
-A block marked ```cpp file=PATH shows a piece of a file: its lines must stand in it in this order; `...` as above.
+A ```cpp block must compile against include/; one marked ```cpp file=PATH shows a piece of a file: its lines must stand in it in this order; `...` as above.
 Links to files of the repository must lead somewhere.
 """
 
@@ -118,6 +118,8 @@ class Docs:
                     self.fail(page, block.line, str(error))
             elif "file=" in block.info:
                 self.check_piece(page, block)
+            elif block.language == "cpp":
+                self.check_compiles(page, block)
         self.check_links(page, text)
         to_run = [c for c in commands if not self.is_make(page, c)]
         if to_run:
@@ -141,6 +143,13 @@ class Docs:
         missing = matches_in_order(wanted, [line.strip() for line in path.read_text().split("\n")])
         if missing is not None:
             self.fail(page, block.line, f"{path.relative_to(self.root)} has no line (after those before): {missing}")
+
+    def check_compiles(self, page, block):
+        code = f'#line {block.line + 1} "{page.name}"\n' + "".join(line + "\n" for _, line in block.lines)
+        done = subprocess.run(["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+                               str(self.root / "include"), "-x", "c++", "-"], input=code, text=True, capture_output=True)
+        if done.returncode != 0:
+            self.fail(page, block.line, f"this does not compile:\n{indent(done.stderr)}")
 
     def check_links(self, page, text):
         for number, line in enumerate(text.split("\n"), 1):

@@ -74,6 +74,10 @@ class RunDocsTest(unittest.TestCase):
         self.assert_fails("```cpp file=example.cc\nreturn 1;\n```\n", "has no line")
         self.assert_fails("```cpp file=gone.cc\nreturn 1;\n```\n", "gone.cc does not exist")
 
+    def test_code_that_does_not_compile(self):
+        self.assertEqual(check("```cpp\nint one() { return 1; }\n```\n").failures, [])
+        self.assert_fails("```cpp\nint one() { return x; }\n```\n", "does not compile")
+
     def test_link(self):
         self.assertEqual(check("[a](Makefile) [b](https://example.com/x) [c](Makefile#d)\n").failures, [])
         self.assert_fails("[a](gone.md)\n", "leads nowhere")
