@@ -11,7 +11,8 @@ A block that begins with ```console is a transcript:
     ? 2               the exit code, when it is not 0
 A `$ make target` is not run (the tests run inside make) but its targets must exist in the Makefile.
 A block marked ```console no-run is shown only; --list names them, and there may be at most NO_RUN_MAX.
-A ```cpp block must compile against include/; one marked ```cpp file=PATH shows a piece of a file: its lines must stand in it in this order; `...` as above.
+A ```cpp block must compile against include/; one marked ```cpp file=PATH shows a piece of a file: its lines must stand
+in it in this order; `...` as above.
 Links to files of the repository must lead somewhere.
 """
 
@@ -146,8 +147,8 @@ class Docs:
 
     def check_compiles(self, page, block):
         code = f'#line {block.line + 1} "{page.name}"\n' + "".join(line + "\n" for _, line in block.lines)
-        done = subprocess.run(["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
-                               str(self.root / "include"), "-x", "c++", "-"], input=code, text=True, capture_output=True)
+        command = ["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{self.root}/include"]
+        done = subprocess.run([*command, "-x", "c++", "-"], input=code, text=True, capture_output=True)
         if done.returncode != 0:
             self.fail(page, block.line, f"this does not compile:\n{indent(done.stderr)}")
 
