@@ -4,7 +4,9 @@
 function(pscloud_room NAME)
   cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;LIBRARIES" ${ARGN})
   add_library(pscloud_${NAME} STATIC ${ROOM_SOURCES})
-  target_include_directories(pscloud_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(pscloud_${NAME} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
   target_link_libraries(pscloud_${NAME} PUBLIC ${ROOM_LIBRARIES} fmt::fmt tl::expected Threads::Threads)
   if(ROOM_TESTS)
     pscloud_test(${NAME}_test SOURCES ${ROOM_TESTS} LIBRARIES pscloud_${NAME})
