@@ -13,7 +13,7 @@ failed=0
 summary=()
 for name in "$@"; do
   echo "fuzz: $name for $seconds s"
-  mkdir -p "$build/corpus/$name"
+  mkdir -p "$build/corpus/$name" "tests/fuzz/corpus/$name"
   log=$build/found/$name.log
   if "$build/fuzzers/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -print_final_stats=1 -artifact_prefix="$build/found/$name-" \
