@@ -54,9 +54,9 @@ PYTHON
 }
 
 step "1. A certificate authority for this cluster"
-"$pscloud" ca init --dir "$folder/ca" --cluster demo >/dev/null
+"$pscloud" ca init "$folder/ca" --cluster demo >/dev/null
 for name in scheduler-0 server-0 server-1 worker-0 worker-1 worker-2; do
-  "$pscloud" ca issue --ca "$folder/ca" --role "${name%-*}" --name "$name" --out "$folder/tls/$name" >/dev/null
+  "$pscloud" ca issue "$folder/ca" --role "${name%-*}" --name "$name" --out "$folder/tls/$name" >/dev/null
 done
 say "6 certificates; each names its role. Who has none, or another cluster's, gets nothing."
 
@@ -64,7 +64,7 @@ step "2. One scheduler, two servers, three workers"
 start scheduler-0 "$pscloud" node --role scheduler --scheduler 127.0.0.1:0 --servers 2 --workers 3 \
   --http 127.0.0.1:0 --json
 scheduler=$(field scheduler-0 address)
-http=$(field scheduler-0 http)
+http=$(field scheduler-0 http_address)
 say "the scheduler listens on $scheduler; it took a free port"
 export PSCLOUD_SCHEDULER=$scheduler
 # The example brings an updater of its own, so its servers are the example's program too.
