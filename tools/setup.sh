@@ -41,9 +41,9 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 0
 fi
 
-# dpkg-query fails for names it has never heard of, so ask for what is installed and subtract.
-installed=" $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^ii //p' |
-  tr '\n' ' ') "
+# dpkg-query fails for names it has never heard of, but still tells of the others: what it tells is there.
+installed=" $({ dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null || true; } |
+  sed -n 's/^ii //p' | tr '\n' ' ') "
 missing=()
 for package in "${wanted[@]}"; do
   [[ $installed == *" $package "* ]] || missing+=("$package")
