@@ -67,22 +67,22 @@ trap 'rm -f "$log"' EXIT
 # apt_get COMMAND...: runs apt-get with its chatter in the log, and shows how far it is: at each tenth.
 apt_get() {
   local shown=-1 tenth
-  # apt writes "dlstatus:N:PERCENT:TEXT" and "pmstatus:PACKAGE:PERCENT:TEXT" to the descriptor it is given.
-  # DEBIAN_FRONTEND goes through `env` because sudo drops the environment.
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o APT::Status-Fd=1 -o Dpkg::Use-Pty=0 "$@" \
-    </dev/null 2>>"$log" | tee -a "$log" |
+  # apt writes "dlstatus:N:PERCENT:TEXT" and "pmstatus:PACKAGE:PERCENT:TEXT" to descriptor 3. The inner shell opens it,
+  # because sudo closes what it is given; `env` is there because sudo drops the environment.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive bash -c 'exec apt-get "$@" 3>&1 1>&2' apt-get \
+    -y -q -o APT::Status-Fd=3 -o Dpkg::Use-Pty=0 "$@" </dev/null 2>>"$log" |
     while IFS=: read -r kind _ percent _; do
       [[ $kind == dlstatus || $kind == pmstatus ]] || continue
       tenth=${percent%%.*}
       tenth=$((tenth / 10))
-      if [ "$kind$tenth" != "$shown" ]; then
+      if [ "$tenth" != 0 ] && [ "$kind$tenth" != "$shown" ]; then
         shown=$kind$tenth
         [ "$kind" = dlstatus ] && echo "setup: downloading ${tenth}0%" >&2 || echo "setup: installing ${tenth}0%" >&2
       fi
     done
 }
-if ! { apt_get update && apt_get install --no-install-recommends "${missing[@]}"; }; then
-  tail -n 15 "$log" >&2
+if ! { apt_get update >/dev/null 2>&1 && apt_get install --no-install-recommends "${missing[@]}"; }; then
+  tail -n 25 "$log" >&2
   echo "setup: apt-get failed (its last lines are above). Wanted: ${missing[*]}" >&2
   exit 2
 fi
