@@ -4,15 +4,17 @@
 function(pscloud_room NAME)
   cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;LIBRARIES" ${ARGN})
   add_library(pscloud_${NAME} STATIC ${ROOM_SOURCES})
-  target_include_directories(pscloud_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(pscloud_${NAME} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
   target_link_libraries(pscloud_${NAME} PUBLIC ${ROOM_LIBRARIES} fmt::fmt tl::expected Threads::Threads)
   if(ROOM_TESTS)
     pscloud_test(${NAME}_test SOURCES ${ROOM_TESTS} LIBRARIES pscloud_${NAME})
   endif()
 endfunction()
 
-# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 120]): a GoogleTest program, each file a ctest entry
-# would cost a process start for each case: one entry a program keeps `ctest` quick and its output short.
+# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300]): a GoogleTest program. An entry of ctest for
+# each case would cost a process start each: one entry a program keeps `ctest` quick and its output short.
 function(pscloud_test NAME)
   cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${TEST_SOURCES})
@@ -26,4 +28,21 @@ function(pscloud_test NAME)
     set(TEST_TIMEOUT 300)
   endif()
   set_tests_properties(${NAME} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+endfunction()
+
+# pscloud_fuzzer(NAME SOURCES ... [LIBRARIES ...]): sources with LLVMFuzzerTestOneInput. In the fuzz preset a libFuzzer
+# program (`make fuzz`); in the others a test that replays the files of tests/fuzz/corpus/NAME, old findings too.
+function(pscloud_fuzzer NAME)
+  cmake_parse_arguments(FUZZER "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${NAME} ${FUZZER_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${FUZZER_LIBRARIES})
+  if(PSCLOUD_FUZZ)
+    target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
+    add_dependencies(fuzzers ${NAME})
+  else()
+    target_sources(${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cc)
+    add_test(NAME ${NAME} COMMAND ${NAME} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${NAME})
+    set_tests_properties(${NAME} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endif()
 endfunction()

@@ -1,0 +1,75 @@
+# The front door. Each target sets up what it needs (tools/setup.sh), builds with CMake and Ninja, and shows progress.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+SEEDS ?= 10000
+
+# What sanitizer runs leave out: docs, install and tidy check no C++ of ours.
+SANITIZED := unit|sim|cluster|fuzz
+
+.PHONY: help build demo test test-asan test-tsan bench check format fuzz sim install clean setup setup-check
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # Ninja does the parallel part
+
+help: ## this list
+	@echo "make TARGET: build and try pscloud. Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do \
+	  printf '%-12s %s\n' "$$name" "$$text"; done
+	@echo "Start with: make demo"
+
+build: build/release/build.ninja ## the binary build/release/pscloud and the examples
+	@cmake --build --preset release -j $(JOBS) --target pscloud examples/all
+	@echo "built build/release/pscloud"
+
+demo: build ## a small cluster on this machine, explained step by step (under a minute after the build)
+	@tools/demo.sh build/release
+
+test: build/release/build.ninja ## all tests
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS)
+
+test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@cmake --build --preset dev -j $(JOBS)
+	@ctest --preset dev -j $(JOBS) -L '^($(SANITIZED))$$'
+
+test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
+	@cmake --build --preset tsan -j $(JOBS)
+	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$'
+
+bench: build/release/build.ninja ## micro benchmarks and the adder
+	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
+	@build/release/bench/micro
+	@build/release/pscloud bench adder
+
+check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
+	@tools/check.sh $(JOBS)
+
+format: | setup-check ## formats all C++ files
+	@git ls-files '*.cc' '*.h' | xargs clang-format-16 -i
+
+fuzz: build/fuzz/build.ninja ## each fuzzer for FUZZ_SECONDS (60)
+	@cmake --build --preset fuzz -j $(JOBS) --target fuzzers
+	@tools/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+
+sim: build ## the simulator on SEEDS (10000) broken networks
+	@build/release/pscloud sim --seeds $(SEEDS)
+
+install: build ## binary, headers and CMake package into PREFIX (/usr/local)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## removes build/
+	rm -rf build
+
+setup:
+	@tools/setup.sh build test bench
+setup-check: setup
+	@tools/setup.sh check
+
+# Ninja runs CMake again when a CMakeLists.txt changes, but does not know the presets: make does.
+build/%/build.ninja: CMakePresets.json | setup
+	@cmake --preset $* --log-level=NOTICE
+	@touch $@
+build/lint/build.ninja build/fuzz/build.ninja: | setup-check

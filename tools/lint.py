@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy over every source file of a compile_commands.json, many at once, and skips what has not changed.
+
+    tools/lint.py BUILD_DIR [JOBS]
+
+A file is skipped if it passed before with the same content, the same headers of ours, the same command and the same
+.clang-tidy: the hash of all these is kept in build/tidy-cache. Exit code 1 if clang-tidy has something to say.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TIDY = "clang-tidy-16"
+CACHE = ROOT / "build/tidy-cache"
+# GoogleTest's headers make every check dear, and how fast a test fills a vector is no matter. These find mistakes.
+TEST_CHECKS = ("-*,clang-diagnostic-*,bugprone-dangling-handle,bugprone-infinite-loop,bugprone-sizeof-expression,"
+               "bugprone-unused-raii,bugprone-unused-return-value,bugprone-use-after-move")
+INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def headers_of(path, seen):
+    """Every file of ours that `path` includes, directly or not. What lies outside the repository changes with packages,
+    whose version is in the hash by clang-tidy's own."""
+    if path in seen or not path.is_file():
+        return seen
+    seen.add(path)
+    for name in INCLUDE.findall(path.read_bytes()):
+        for folder in (ROOT / "src", ROOT / "include", ROOT, path.parent):
+            headers_of((folder / name.decode()).resolve(), seen)
+    return seen
+
+
+def fingerprint(entry, common):
+    digest = hashlib.sha256(common)
+    digest.update(entry.get("command", str(entry.get("arguments"))).encode())
+    for path in sorted(headers_of(pathlib.Path(entry["file"]).resolve(), set())):
+        digest.update(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def lint(build, source):
+    start = time.monotonic()
+    checks = [f"--checks={TEST_CHECKS}"] if source.endswith("_test.cc") else []
+    command = [TIDY, "-p", str(build), "--quiet", *checks, source]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    # stderr counts the warnings it hid in system headers; it matters only when nothing else explains a failure.
+    text = done.stdout if done.stdout.strip() or done.returncode == 0 else done.stderr
+    return done.returncode, text, time.monotonic() - start
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    build = pathlib.Path(sys.argv[1])
+    jobs = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    entries = {entry["file"]: entry for entry in json.loads((build / "compile_commands.json").read_text())}
+    version = subprocess.run([TIDY, "--version"], capture_output=True).stdout
+    common = (ROOT / ".clang-tidy").read_bytes() + TEST_CHECKS.encode() + version
+    CACHE.mkdir(parents=True, exist_ok=True)
+
+    prints = {source: fingerprint(entry, common) for source, entry in entries.items()
+              if pathlib.Path(source).is_relative_to(ROOT) and "/build/" not in source}
+    todo = sorted(source for source, name in prints.items() if not (CACHE / name).exists())
+    print(f"lint: {len(prints)} files, {len(prints) - len(todo)} unchanged since they passed", flush=True)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(lint, build, source): source for source in todo}
+        for number, future in enumerate(concurrent.futures.as_completed(running), 1):
+            source = running[future]
+            code, text, seconds = future.result()
+            verdict = "ok" if code == 0 else "FAILED"
+            print(f"[{number}/{len(todo)}] {os.path.relpath(source, ROOT)} {seconds:.1f} s {verdict}", flush=True)
+            if code == 0:
+                (CACHE / prints[source]).touch()
+            else:
+                failed += 1
+                print(text, flush=True)
+    for old in CACHE.iterdir():  # what no file has any more
+        if old.name not in prints.values():
+            old.unlink()
+    print(f"lint: {failed} of {len(prints)} files with findings")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
