@@ -25,6 +25,8 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"node", "run a scheduler or server of a job", add_node},
     {"ca", "make the certificates of a cluster", add_ca},
+    {"bench", "measure this machine and this program", add_bench},
+    {"sim", "torture the protocol in a simulator", add_sim},
     {"version", "say what this program is", add_version},
 };
 

@@ -178,8 +178,8 @@ void Member::on_wake() {
     return;
   }
   if (joined() && !open_ && !leaving_ && now - heard_ > options_.timing.orphan) {
-    expel(unavailable("the scheduler at {} has been gone for {:.0f} s ({})", options_.scheduler, in_seconds(now - heard_),
-                      connect_error_));
+    expel(unavailable("the scheduler at {} has been gone for {:.0f} s ({})", options_.scheduler,
+                      in_seconds(now - heard_), connect_error_));
     return;
   }
   if (now >= next_complaint_) {

@@ -60,9 +60,12 @@ class SchedulerNode final : public Node {
     node->core_ = std::make_unique<Scheduler>(core, node->loop_->transport(), node->loop_->clock());
     node->loop_->start(*node->core_, [self = node.get()] { self->look(); });
     node->loop_->post([self = node.get()] { self->core_->start(); });
-    node->http_ = TRY(serve_status(options, [self = node.get()] {
-      return self->loop_->ask<std::string>([self] { return self->core_->status_json(); }, "");
-    }, node->metrics_));
+    node->http_ = TRY(serve_status(
+        options,
+        [self = node.get()] {
+          return self->loop_->ask<std::string>([self] { return self->core_->status_json(); }, "");
+        },
+        node->metrics_));
     return std::unique_ptr<Node>(std::move(node));
   }
 
@@ -120,7 +123,8 @@ class ServerNode final : public Node {
       owner->loop->start(*owner->core, [self = node.get(), o = owner.get()] { self->look(*o); });
       owner->loop->post([o = owner.get()] { o->core->start(); });
     }
-    node->http_ = TRY(serve_status(options, [self = node.get()] { return self->status(); }, node->metrics_));
+    node->http_ = TRY(serve_status(
+        options, [self = node.get()] { return self->status(); }, node->metrics_));
     return std::unique_ptr<Node>(std::move(node));
   }
 
@@ -146,7 +150,8 @@ class ServerNode final : public Node {
       });
     }
     if (outcome_.wait_for(kGoodbye)) return;
-    for (auto& owner : owners_) owner->loop->post([this, o = owner.get()] { end(*o, unavailable("the server was stopped")); });
+    for (auto& owner : owners_)
+      owner->loop->post([this, o = owner.get()] { end(*o, unavailable("the server was stopped")); });
     outcome_.wait_for(kGoodbye);
   }
 
@@ -201,8 +206,7 @@ class ServerNode final : public Node {
   std::string status() {
     std::string json;
     for (auto& owner : owners_) {
-      const std::string one =
-          owner->loop->ask<std::string>([o = owner.get()] { return o->core->status_json(); }, "");
+      const std::string one = owner->loop->ask<std::string>([o = owner.get()] { return o->core->status_json(); }, "");
       if (one.empty()) return {};
       json += (json.empty() ? "" : ",") + one;
     }

@@ -33,6 +33,10 @@ class NodeLoop::AfterEach final : public LaneHandler {
   std::function<void()> after_;
 };
 
+NodeLoop::NodeLoop() : random_(Random::from_system()) {}
+
+NodeLoop::~NodeLoop() { stop(); }
+
 Result<std::unique_ptr<NodeLoop>> NodeLoop::make(const NodeOptions& options) {
   std::unique_ptr<NodeLoop> loop(new NodeLoop);
   if (options.scheduler.starts_with("inproc:")) {
@@ -74,7 +78,9 @@ Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std
     if (json.empty()) return HttpReply{503, "text/plain; charset=utf-8", "the node's thread does not answer\n"};
     return HttpReply{200, "application/json", json + "\n"};
   };
-  routes["/metrics"] = [&metrics] { return HttpReply{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()}; };
+  routes["/metrics"] = [&metrics] {
+    return HttpReply{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()};
+  };
   return HttpServer::start(options.http, std::move(routes));
 }
 

@@ -20,7 +20,7 @@ class NodeLoop {
  public:
   // With the transport that `options` ask for: inproc, TLS, or plaintext.
   static Result<std::unique_ptr<NodeLoop>> make(const NodeOptions& options);
-  ~NodeLoop() { stop(); }
+  ~NodeLoop();  // stops
 
   LoopTransport& transport() { return *transport_; }
   Clock& clock() { return clock_; }
@@ -53,7 +53,7 @@ class NodeLoop {
 
  private:
   class AfterEach;
-  NodeLoop() : random_(Random::from_system()) {}
+  NodeLoop();
 
   SystemClock clock_;
   Random random_;

@@ -75,9 +75,10 @@ void Scheduler::on_join(LaneId lane, const Frame& frame) {
     if (self.role == Role::kServer && view_.phase == Phase::kRunning) {
       return refuse(lane, "the job runs already with all its servers");
     }
-    const bool twice = self.role == Role::kServer && std::ranges::any_of(entries_, [&](const Entry& e) {
-      return e.info.role == Role::kServer && e.info.process == self.process && e.info.owner == self.owner;
-    });
+    const bool twice =
+        self.role == Role::kServer && std::ranges::any_of(entries_, [&](const Entry& e) {
+          return e.info.role == Role::kServer && e.info.process == self.process && e.info.owner == self.owner;
+        });
     if (twice) return refuse(lane, fmt::format("owner {} of that server is here already", self.owner));
     if (entries_.size() >= kNodesMax) return refuse(lane, "the job is full");
     entries_.push_back({self, false, lane, clock_.now(), 0, {}});
@@ -374,7 +375,8 @@ void Scheduler::on_wake() {
     place_late_workers();
   }
   if (view_.phase == Phase::kForming && now >= form_deadline_) {
-    fail_job(fmt::format("not everybody came within {:.0f} s: {} missing", in_seconds(options_.timing.join), missing_nodes()));
+    fail_job(fmt::format("not everybody came within {:.0f} s: {} missing", in_seconds(options_.timing.join),
+                         missing_nodes()));
   }
   for (const Entry& entry : entries_) {
     if (!entry.placed) send(entry.lane, FrameType::kJoinWait, encode(TextMessage{waiting_for()}));

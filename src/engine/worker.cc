@@ -63,7 +63,8 @@ class Budget {
 
 class WorkerImpl final : public Worker {
  public:
-  explicit WorkerImpl(const NodeOptions& options) : options_(options), budget_(std::make_shared<Budget>(options.queue_bytes_max)) {}
+  explicit WorkerImpl(const NodeOptions& options)
+      : options_(options), budget_(std::make_shared<Budget>(options.queue_bytes_max)) {}
 
   Result<> start() {
     loop_ = TRY(NodeLoop::make(options_));
@@ -77,9 +78,8 @@ class WorkerImpl final : public Worker {
     core_ = std::make_unique<WorkerCore>(core, loop_->transport(), loop_->clock(), loop_->random(), metrics_);
     callback_thread_ = std::jthread([queue = callbacks_] { run_callbacks(*queue); });
     loop_->start(*core_, [] {});
-    http_ = TRY(serve_status(options_, [this] {
-      return loop_->ask<std::string>([this] { return core_->status_json(); }, "");
-    }, metrics_));
+    http_ = TRY(serve_status(
+        options_, [this] { return loop_->ask<std::string>([this] { return core_->status_json(); }, ""); }, metrics_));
     TRY(on_loop([this](WorkerCore::Done done) {
       core_->start([this, done = std::move(done)](const Result<>& ready) {
         if (ready) {
@@ -110,7 +110,8 @@ class WorkerImpl final : public Worker {
   Result<Table> open_table(std::string_view name) override {
     // Every owner must have it: one that has not would refuse the first push.
     auto specs = std::make_shared<std::vector<SharedBuffer>>();
-    TRY(to_all_owners(fmt::format("open table '{}'", name), FrameType::kOpenTable, encode(TextMessage{std::string(name)}),
+    TRY(to_all_owners(fmt::format("open table '{}'", name), FrameType::kOpenTable,
+                      encode(TextMessage{std::string(name)}),
                       [specs](const Part::Answer& answer) { specs->push_back(answer.raw); }));
     const TableSpec spec = TRY(decode<TableSpec>(specs->front()->span()));
     return known({table_id(spec.name), spec});
@@ -157,11 +158,13 @@ class WorkerImpl final : public Worker {
   int rank() const override { return rank_; }
   int servers() const override { return servers_; }
   int workers() const override {
-    return loop_->ask<int>([this] {
-      return static_cast<int>(std::ranges::count_if(core_->member().view().nodes, [](const NodeInfo& node) {
-        return node.role == Role::kWorker && node.state == NodeState::kLive;
-      }));
-    }, 0);
+    return loop_->ask<int>(
+        [this] {
+          return static_cast<int>(std::ranges::count_if(core_->member().view().nodes, [](const NodeInfo& node) {
+            return node.role == Role::kWorker && node.state == NodeState::kLive;
+          }));
+        },
+        0);
   }
   uint32_t current_clock() const override {
     return loop_->ask<uint32_t>([this] { return core_->clock(); }, 0);
@@ -232,35 +235,42 @@ class WorkerImpl final : public Worker {
   Ticket by_keys(FrameType type, const Table& table, std::span<const Key> keys, std::span<const float> values,
                  std::span<float> out) {
     const auto spec = spec_of(table);
-    if (!spec) return failed(not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    if (!spec)
+      return failed(
+          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
     if (auto checked = check_keys(*spec, keys); !checked) return failed(checked.error());
-    if (auto checked = check_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked) return failed(checked.error());
-    return submit(type, *spec, keys.size_bytes() + values.size_bytes() + out.size_bytes(), [&] {
-      return slice_keys(type, table.id, spec, owners_, keys, values, out);
-    });
+    if (auto checked = check_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked)
+      return failed(checked.error());
+    return submit(type, *spec, keys.size_bytes() + values.size_bytes() + out.size_bytes(),
+                  [&] { return slice_keys(type, table.id, spec, owners_, keys, values, out); });
   }
 
-  Ticket by_rows(FrameType type, const Table& table, uint64_t first, std::span<const float> values, std::span<float> out) {
+  Ticket by_rows(FrameType type, const Table& table, uint64_t first, std::span<const float> values,
+                 std::span<float> out) {
     const auto spec = spec_of(table);
-    if (!spec) return failed(not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    if (!spec)
+      return failed(
+          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
     if (spec->kind != TableKind::kDense) {
       return failed(invalid("table '{}' is sparse and has no numbered rows: use push and pull with keys", spec->name));
     }
     const size_t rows = std::max(values.size(), out.size()) / spec->width;
-    if (auto checked = check_sizes(*spec, type, rows, values.size(), out.size()); !checked) return failed(checked.error());
+    if (auto checked = check_sizes(*spec, type, rows, values.size(), out.size()); !checked)
+      return failed(checked.error());
     if (first > spec->rows || rows > spec->rows - first) {
       return failed(invalid("rows {} to {} of table '{}': it has {}", first, first + rows, spec->name, spec->rows));
     }
-    return submit(type, *spec, values.size_bytes() + out.size_bytes(), [&] {
-      return slice_rows(type, table.id, spec, owners_, first, rows, values, out);
-    });
+    return submit(type, *spec, values.size_bytes() + out.size_bytes(),
+                  [&] { return slice_rows(type, table.id, spec, owners_, first, rows, values, out); });
   }
 
   static Result<> check_keys(const TableSpec& spec, std::span<const Key> keys) {
     for (size_t i = 1; i < keys.size(); ++i) {
       if (keys[i] > keys[i - 1]) continue;
-      return invalid("keys for table '{}' must strictly increase, but position {} has {} after {}: sort them and add up what "
-                     "is repeated", spec.name, i, keys[i], keys[i - 1]);
+      return invalid(
+          "keys for table '{}' must strictly increase, but position {} has {} after {}: sort them and add up what "
+          "is repeated",
+          spec.name, i, keys[i], keys[i - 1]);
     }
     if (spec.kind == TableKind::kDense && !keys.empty() && keys.back() >= spec.rows) {
       return invalid("row {} of table '{}': it has {}", keys.back(), spec.name, spec.rows);
@@ -273,8 +283,8 @@ class WorkerImpl final : public Worker {
     const bool pushes = type != FrameType::kPull;
     const bool pulls = type != FrameType::kPush;
     if ((!pushes || values == floats) && (!pulls || out == floats)) return {};
-    return invalid("{} rows of table '{}', which is {} wide, are {} floats, not {}", rows, spec.name, spec.width, floats,
-                   pushes && values != floats ? values : out);
+    return invalid("{} rows of table '{}', which is {} wide, are {} floats, not {}", rows, spec.name, spec.width,
+                   floats, pushes && values != floats ? values : out);
   }
 
   template <class Slicing>

@@ -108,7 +108,7 @@ class SimCluster {
   UpdaterCatalog updaters_;
 
   std::deque<SchedulerNode> schedulers_;  // the last one lives, if scheduler_alive_
-  uint32_t starts_ = 0;  // planned, not done
+  uint32_t starts_ = 0;                   // planned, not done
   bool scheduler_alive_ = false;
   bool server_lost_ = false;
   std::deque<OwnerNode> owners_;

@@ -18,10 +18,10 @@ class Script {
   struct Options {
     uint32_t column = 0;
     uint32_t rounds = 3;
-    uint32_t operations = 4;  // in a round
+    uint32_t operations = 4;     // in a round
     uint32_t barrier_every = 0;  // rounds; 0: never. All workers alike, or their program would be wrong
-    double impatient = 0.3;   // chance not to wait for an answer
-    Duration think_max{};     // pause before the next step, at most
+    double impatient = 0.3;      // chance not to wait for an answer
+    Duration think_max{};        // pause before the next step, at most
   };
 
   Script(Options options, WorkerCore& core, Oracle& oracle, Random& random,
