@@ -31,7 +31,7 @@ void SparseIndex::reserve(const SegmentCounts& more, const SparseRows& rows) {
     for (size_t at = 0; at < segment.lines.size(); ++at) {
       // The keys lie anywhere in memory: ask for those of a later line before using those of this one.
       const Line& ahead = segment.lines[std::min(at + 2, segment.lines.size() - 1)];
-      for (uint32_t j = 0; j < ahead.used; ++j) rows.prefetch(ahead.rows[j]);
+      for (uint32_t j = 0; j < ahead.used; ++j) __builtin_prefetch(rows.address(ahead.rows[j]));
       const Line& line = segment.lines[at];
       for (uint32_t j = 0; j < line.used; ++j) place(grown, mix_key(rows.key(line.rows[j])), line.rows[j]);
     }

@@ -23,10 +23,10 @@ class SparseIndex {
   // Not the top bits: these are the same for all keys of one owner among 256.
   static size_t segment_of(uint64_t mixed) { return mixed >> 48 & (kSegments - 1); }
 
-  // Brings the line where the search for this key begins.
-  void prefetch(uint64_t mixed) const {
+  // Where the search for this key begins, to prefetch; null if nowhere.
+  const void* home(uint64_t mixed) const {
     const Segment& segment = segments_[segment_of(mixed)];
-    if (!segment.lines.empty()) __builtin_prefetch(&segment.lines[home_of(segment, mixed)]);
+    return segment.lines.empty() ? nullptr : &segment.lines[home_of(segment, mixed)];
   }
 
   // A row that is that of this key in all but a few of 10000 cases; kNone if the first line shows none.

@@ -37,7 +37,7 @@ Result<> SparseTable::push(std::span<const Key> keys, std::span<const float> val
     return std::span<const uint32_t>(plan.rows).subspan(begin, std::min(kGroup, plan.rows.size() - begin));
   };
   for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
-    for (const uint32_t row : group_at(begin + kGroup)) rows_.prefetch(row);
+    for (const uint32_t row : group_at(begin + kGroup)) __builtin_prefetch(rows_.address(row));
     update_group(group_at(begin), values.data() + begin * spec_.width);
   }
   return {};
@@ -112,11 +112,11 @@ void SparseTable::find_group(std::span<const Key> keys, uint32_t* rows) const {
   uint64_t mixed[kGroup];
   for (size_t i = 0; i < keys.size(); ++i) {
     mixed[i] = mix_key(keys[i]);
-    index_.prefetch(mixed[i]);
+    __builtin_prefetch(index_.home(mixed[i]));
   }
   for (size_t i = 0; i < keys.size(); ++i) {
     rows[i] = index_.guess(mixed[i]);
-    if (rows[i] != kNone) rows_.prefetch(rows[i]);
+    if (rows[i] != kNone) __builtin_prefetch(rows_.address(rows[i]));
   }
   for (size_t i = 0; i < keys.size(); ++i) {
     if (rows[i] == kNone || rows_.key(rows[i]) != keys[i]) rows[i] = index_.find(mixed[i], rows_);
@@ -127,6 +127,7 @@ void SparseTable::make_rows(std::span<const Key> keys, Plan& plan) {
   index_.reserve(plan.more, rows_);
   rows_.reserve(rows_.size() + plan.new_rows);
   for (size_t i = 0; i < keys.size(); ++i) {
+    if (i + kGroup < keys.size()) __builtin_prefetch(index_.home(mix_key(keys[i + kGroup])));
     if (plan.rows[i] != kNone) continue;
     const uint32_t row = rows_.append(keys[i]);
     float* floats = rows_.floats(row);
