@@ -17,6 +17,7 @@ enum class Code {
   kUnavailable,  // a peer or service cannot be reached now: retry later
   kTimeout,      // no answer in time; the effect is unknown
   kCorrupt,      // bytes read are not what was written
+  kFailed,       // the job as a whole has failed: start it again
 };
 
 struct Error {
@@ -58,6 +59,11 @@ Error timed_out(fmt::format_string<Args...> text, Args&&... args) {
 template <class... Args>
 Error corrupt(fmt::format_string<Args...> text, Args&&... args) {
   return {Code::kCorrupt, fmt::format(text, std::forward<Args>(args)...)};
+}
+
+template <class... Args>
+Error job_failed(fmt::format_string<Args...> text, Args&&... args) {
+  return {Code::kFailed, fmt::format(text, std::forward<Args>(args)...)};
 }
 
 namespace detail {

@@ -12,7 +12,8 @@ int exit_code(Code code) {
     case Code::kNotFound: return kExitUsage;
     case Code::kUnavailable:
     case Code::kTimeout: return kExitUnreachable;
-    case Code::kCorrupt: return kExitFailed;
+    case Code::kCorrupt:
+    case Code::kFailed: return kExitFailed;
   }
   return kExitFailed;
 }

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "engine/node_loop.h"
-#include "engine/scheduler.h"
-#include "engine/shard_owner.h"
+#include "engine/scheduler/scheduler.h"
+#include "engine/server/shard_owner.h"
 #include "net/address.h"
 
 namespace pscloud {

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "engine/filter_order.h"
+#include "engine/filter/filter_order.h"
 #include "pscloud/table.h"
 
 namespace pscloud {

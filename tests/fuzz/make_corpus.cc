@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "base/check.h"
-#include "engine/filter.h"
+#include "engine/filter/filter.h"
 #include "engine/message.h"
 #include "net/frame.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "engine/filter.h"
+#include "engine/filter/filter.h"
 
 namespace pscloud {
 namespace {

@@ -9,12 +9,12 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "engine/scheduler.h"
-#include "engine/shard_owner.h"
+#include "engine/scheduler/scheduler.h"
+#include "engine/server/shard_owner.h"
 #include "engine/sim/oracle.h"
 #include "engine/sim/script.h"
 #include "engine/sim/sim.h"
-#include "engine/worker_core.h"
+#include "engine/worker/worker_core.h"
 #include "net/fake.h"
 
 namespace pscloud {

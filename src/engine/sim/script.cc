@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/message.h"
-#include "engine/slicer.h"
+#include "engine/worker/slicer.h"
 
 namespace pscloud {
 

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "engine/sim/oracle.h"
-#include "engine/worker_core.h"
+#include "engine/worker/worker_core.h"
 
 namespace pscloud {
 
