@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <unordered_map>
 #include <vector>
 
@@ -219,7 +220,11 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
       }
       dial(*connection, std::move(endpoints));
     };
-    resolver_.async_resolve(address.host, std::to_string(address.port), done);
+    try {
+      resolver_.async_resolve(address.host, std::to_string(address.port), done);
+    } catch (const std::exception& e) {  // Asio could not start its thread for look-ups
+      find(lane)->fail(unavailable("{}: cannot find the host: {}", address.text(), e.what()));
+    }
   }
 
   void dial(TcpConnection& connection, std::vector<Endpoint> endpoints) {
@@ -346,7 +351,11 @@ Result<std::unique_ptr<LoopTransport>> make_tcp_transport(const TcpOptions& opti
   }
   std::unique_ptr<TlsContext> tls;
   if (!options.insecure) tls = TRY(TlsContext::load(options.tls_dir, options.tls_rekey_bytes));
-  return std::make_unique<TcpTransport>(options, clock, std::move(tls));
+  try {
+    return std::make_unique<TcpTransport>(options, clock, std::move(tls));
+  } catch (const std::exception& e) {  // Asio found no room for its own descriptors
+    return unavailable("cannot make a transport: {}", e.what());
+  }
 }
 
 }  // namespace pscloud

@@ -155,8 +155,7 @@ void TcpConnection::handshake() {
     case Progress::kWantRead: return wait_readable();
     case Progress::kWantWrite: return wait_writable();
     case Progress::kEnd: return fail(unavailable("{}: the peer ended the TLS handshake", address_));
-    case Progress::kFailed:
-      return fail({stream_->error().code, fmt::format("{}: {}", address_, stream_->error().message)});
+    case Progress::kFailed: return fail(stream_failure());
     case Progress::kDone: break;
   }
   state_ = State::kOpen;
@@ -172,6 +171,10 @@ void TcpConnection::handshake() {
   owner_.connection_open(*this, peer);
   write_turn();                     // what was queued before
   post(&TcpConnection::read_turn);  // the stream may have read beyond the handshake
+}
+
+Error TcpConnection::stream_failure() const {
+  return {stream_->error().code, fmt::format("{}: {}", address_, stream_->error().message)};
 }
 
 void TcpConnection::become_known() {
@@ -228,8 +231,7 @@ void TcpConnection::read_turn() {
       case Progress::kEnd:
         if (header_filled_ > 0) return fail(unavailable("{}: the connection broke in the middle of a frame", address_));
         return fail(unavailable("{}: closed by the peer", address_));
-      case Progress::kFailed:
-        return fail({stream_->error().code, fmt::format("{}: {}", address_, stream_->error().message)});
+      case Progress::kFailed: return fail(stream_failure());
     }
     moved += progress.bytes;
     if (state_ == State::kClosing) continue;
@@ -327,7 +329,8 @@ void TcpConnection::write_turn() {
       case Progress::kEnd:
       case Progress::kFailed:
         // The peer may have said why before it closed: read what is there, then fail.
-        write_failure_ = Error{stream_->error().code, fmt::format("{}: {}", address_, stream_->error().message)};
+        write_failure_ =
+            progress.status == Progress::kEnd ? unavailable("{}: closed by the peer", address_) : stream_failure();
         queue_.clear();
         unsent_bytes_ = 0;
         return post(&TcpConnection::read_turn);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -90,6 +89,7 @@ class TcpConnection {
   void begin(Fd fd);
   void handshake();
   void become_known();
+  Error stream_failure() const;
 
   void read_turn();
   void take(std::span<std::byte> bytes);

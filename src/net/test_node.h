@@ -20,6 +20,7 @@ struct Seen {
   std::vector<LaneId> open_order;
   std::map<LaneId, std::vector<Frame>> frames;
   std::map<LaneId, Error> closed;
+  size_t frames_not_kept = 0;
   int wakes = 0;
 };
 
@@ -29,6 +30,7 @@ class TestNode final : public LaneHandler {
   struct Options {
     bool trust = true;  // each lane as it opens
     bool echo = false;  // sends each frame back
+    bool keep = true;   // the frames; else they are only counted
   };
   explicit TestNode(std::unique_ptr<LoopTransport> transport) : TestNode(std::move(transport), Options{}) {}
   TestNode(std::unique_ptr<LoopTransport> transport, Options options)
@@ -92,10 +94,6 @@ class TestNode final : public LaneHandler {
     MutexLock lock(mutex_);
     return seen_;
   }
-  void forget_frames() {
-    MutexLock lock(mutex_);
-    seen_.frames.clear();
-  }
 
  private:
   void on_open(LaneId lane, const Peer& peer) override {
@@ -107,7 +105,13 @@ class TestNode final : public LaneHandler {
   }
   void on_frame(LaneId lane, Frame frame) override {
     if (options_.echo) transport_->send(lane, frame);
-    note([&](Seen& seen) { seen.frames[lane].push_back(std::move(frame)); });
+    note([&](Seen& seen) {
+      if (options_.keep) {
+        seen.frames[lane].push_back(std::move(frame));
+      } else {
+        ++seen.frames_not_kept;
+      }
+    });
   }
   void on_close(LaneId lane, const Error& why) override {
     note([&](Seen& seen) { seen.closed.emplace(lane, why); });

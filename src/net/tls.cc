@@ -52,30 +52,6 @@ std::vector<std::string> uris_of(X509* certificate) {
   return uris;
 }
 
-struct NodeIdentity {
-  std::string cluster;
-  Role role = Role::kWorker;
-  std::string name;
-};
-
-Result<NodeIdentity> parse_identity(std::string_view uri) {
-  constexpr std::string_view kScheme = "pscloud://";
-  const auto wrong = [&] { return invalid("\"{}\" is not of the form pscloud://cluster/role/name", uri); };
-  if (!uri.starts_with(kScheme) || uri.size() > kNameBytesMax) return wrong();
-  const std::string_view rest = uri.substr(kScheme.size());
-  if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c > ' ' && c < 127; })) return wrong();
-  const size_t first = rest.find('/');
-  const size_t last = rest.rfind('/');
-  if (std::count(rest.begin(), rest.end(), '/') != 2 || first == 0 || last + 1 == rest.size()) return wrong();
-  const std::string_view role_text = rest.substr(first + 1, last - first - 1);
-  for (const Role role : {Role::kScheduler, Role::kServer, Role::kWorker}) {
-    if (role_name(role) == role_text) {
-      return NodeIdentity{std::string(rest.substr(0, first)), role, std::string(rest.substr(last + 1))};
-    }
-  }
-  return wrong();
-}
-
 Result<NodeIdentity> identity_of(X509* certificate) {
   const auto uris = uris_of(certificate);
   if (uris.size() != 1) {

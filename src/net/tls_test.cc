@@ -173,6 +173,21 @@ TEST_F(Tls, WhoNeverEndsTheHandshakeIsClosed) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no TLS handshake within 0.05 s"));
 }
 
+TEST_F(Tls, APeerThatDiesWhileWeSendDoesNotKillUs) {
+  TestNode server(make_tls(server_dir_));
+  const std::string address = server.listen("127.0.0.1:0").value();
+  for (size_t i = 0; i < 5; ++i) {
+    // It leaves without waiting, with bytes unread: the kernel answers what we still send with a reset.
+    TestNode worker(make_tls(worker_dir_, {.linger = Duration(0)}));
+    ASSERT_TRUE(worker.wait_open(worker.connect(address)));
+    const LaneId lane = server.wait_lane(i);
+    const auto chunk = std::make_shared<const Buffer>(Buffer::copy_of(std::vector<std::byte>(1 << 20)));
+    for (int j = 0; j < 32; ++j) server.send(lane, {.header = {}, .payload = chunk});
+    worker.stop();
+    EXPECT_EQ(server.wait_closed(lane).code, Code::kUnavailable);
+  }
+}
+
 TEST_F(Tls, MissingOrForeignFilesAreNamed) {
   const auto why = [](const std::string& dir) {
     return make_tcp_transport({.tls_dir = dir}, system_clock).error().message;
