@@ -54,7 +54,7 @@ struct FilterSpec {
 // An updater by name and numbers; no code travels. See updater.h for the names that are built in.
 struct UpdaterSpec {
   std::string name = "add";
-  std::vector<std::pair<std::string, float>> numbers;  // e.g. {{"learning_rate", 0.1}}
+  std::vector<std::pair<std::string, float>> numbers = {};  // e.g. {{"learning_rate", 0.1}}
   bool operator==(const UpdaterSpec&) const = default;
 };
 
@@ -67,16 +67,16 @@ struct InitialValues {
 };
 
 struct TableSpec {
-  std::string name;  // 1..200 bytes
+  std::string name = {};  // 1..200 bytes
   TableKind kind = TableKind::kSparse;
   uint32_t width = 1;  // floats in a row, at most 65536
   uint64_t rows = 0;   // dense only
-  UpdaterSpec updater;
-  Consistency consistency;
-  InitialValues initial;
-  std::vector<FilterSpec> push_filters;  // in order: worker to server
-  std::vector<FilterSpec> pull_filters;  // in order: server to worker
-  uint64_t bytes_max = 0;                // of this table on one server owner; 0 leaves only the server's own limit
+  UpdaterSpec updater = {};
+  Consistency consistency = {};
+  InitialValues initial = {};
+  std::vector<FilterSpec> push_filters = {};  // in order: worker to server
+  std::vector<FilterSpec> pull_filters = {};  // in order: server to worker
+  uint64_t bytes_max = 0;                     // of this table on one server owner; 0 leaves only the server's own limit
   bool operator==(const TableSpec&) const = default;
 };
 

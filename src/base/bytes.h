@@ -77,8 +77,8 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads what a ByteWriter built, trusting nothing. After the first short read every further one gives zeros and
-// ok() is false: check once at the end, and before believing a count.
+// Reads what a ByteWriter built, trusting nothing. After the first short read or wrong length every further
+// read gives zeros and ok() is false: check once at the end, and before believing a count.
 class ByteReader {
  public:
   explicit ByteReader(Bytes bytes) : bytes_(bytes) {}
@@ -92,8 +92,7 @@ class ByteReader {
   }
   Bytes get_raw(size_t size) {
     if (size > bytes_.size()) {
-      ok_ = false;
-      bytes_ = {};
+      fail();
       return {};
     }
     const Bytes result = bytes_.first(size);
@@ -102,14 +101,14 @@ class ByteReader {
   }
   std::string get_text(size_t max_bytes) {
     const auto size = get<uint32_t>();
-    if (size > max_bytes) ok_ = false;
+    if (size > max_bytes) fail();
     const Bytes raw = get_raw(ok_ ? size : 0);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
   // A count of things that take at least `each_bytes`: 0 and not ok if so many cannot follow.
   size_t get_count(size_t each_bytes) {
     const auto count = get<uint32_t>();
-    if (count > bytes_.size() / each_bytes) ok_ = false;
+    if (count > bytes_.size() / each_bytes) fail();
     return ok_ ? count : 0;
   }
 
@@ -123,6 +122,11 @@ class ByteReader {
   }
 
  private:
+  void fail() {
+    ok_ = false;
+    bytes_ = {};
+  }
+
   Bytes bytes_;
   bool ok_ = true;
 };

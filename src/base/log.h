@@ -7,7 +7,7 @@
 
 namespace pscloud {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kSilent };
 
 // Lines for people on stderr: "21:04:05.123 W worker 1: text". One line a call; control characters in `text` are
 // shown escaped, so that bytes from outside cannot forge lines. Thread-safe.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <list>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -20,7 +20,11 @@ namespace pscloud {
 // undone, then the section of keys, then the section of values. So it decodes without the table's spec, and each
 // step is checked against sizes that are known beforehand.
 
+// 8*keys + 4*values of one payload: a few bytes from a peer may ask for no more memory than this.
+inline constexpr uint64_t kPlainBytesMax = uint64_t{64} << 20;
+
 // Key lists that a peer has, by signature. One per session and table at each end. Bounded; the oldest used goes.
+// Both ends count the same bytes for a list, so they forget the same ones; if not, the receiver asks again.
 class KeyCache {
  public:
   explicit KeyCache(uint64_t bytes_max) : bytes_max_(bytes_max) {}
@@ -37,16 +41,20 @@ class KeyCache {
 
  private:
   struct Entry {
-    std::vector<Key> keys;
+    Hash128 signature;
+    std::vector<Key> keys;  // empty at the sender
     uint64_t bytes = 0;
-    uint64_t used = 0;
   };
-  void make_room(uint64_t bytes);
+  using Entries = std::list<Entry>;
+
+  Entry* touch(const Hash128& signature);
+  void insert(Entry entry);
+  void erase(Entries::iterator entry);
 
   const uint64_t bytes_max_;
   uint64_t bytes_ = 0;
-  uint64_t tick_ = 0;
-  std::unordered_map<Hash128, Entry> entries_;
+  Entries entries_;  // the last used first
+  std::unordered_map<Hash128, Entries::iterator> by_signature_;
 };
 
 struct FilterContext {
@@ -55,7 +63,9 @@ struct FilterContext {
 };
 
 // Sender. `keys` empty for a range or a reply; `values` empty for a pull; else values.size() == rows * width.
-// kInvalid if a value cannot be coded (NaN, infinity). `plain_bytes` of metrics: 8*keys + 4*values.
+// kInvalid if a value cannot be coded (NaN, infinity, beyond float16) or the whole is above kPlainBytesMax; the key
+// cache is then as before. `plain_bytes` of metrics: 8*keys + 4*values. `context.random` may be null only if no filter
+// draws; without `context.key_cache` key lists travel whole.
 Result<SharedBuffer> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
                                     std::span<const float> values, size_t rows, FilterContext context);
 
@@ -67,7 +77,8 @@ struct DecodedPayload {
 };
 
 // Receiver. `rows` and `width` are what the frame and the table say; `with_keys`, `with_values` what must be there.
-// kCorrupt for anything else. Never allocates more than what rows and width ask for plus the size of `bytes`.
+// kCorrupt for anything else. Never allocates more than what rows and width ask for plus the size of `bytes`, and
+// refuses to at all above kPlainBytesMax.
 Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bool with_keys, bool with_values,
                                       FilterContext context);
 

@@ -28,9 +28,10 @@ class TableStore {
   virtual Result<> push_range(uint64_t first, std::span<const float> values) = 0;
   virtual Result<> pull_range(uint64_t first, std::span<float> out) const = 0;
 
-  // What the calls above would answer to a push, without doing it: for pushes that take effect later.
-  virtual Result<> check_push(std::span<const Key> keys, std::span<const float> values) const = 0;
-  virtual Result<> check_push_range(uint64_t first, std::span<const float> values) const = 0;
+  // Checks a push and makes its rows, with their initial values, without changing any: when this has returned ok,
+  // the same push cannot fail. For pushes that take effect later.
+  virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) = 0;
+  virtual Result<> prepare_push_range(uint64_t first, std::span<const float> values) = 0;
 
   virtual const TableSpec& spec() const = 0;
   virtual uint64_t rows() const = 0;

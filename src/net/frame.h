@@ -64,7 +64,7 @@ struct FrameHeader {
   uint64_t session = 0;        // of the node whose stream this belongs to
   uint64_t seq = 0;            // of the request in that stream, from 1
   uint64_t ack = 0;            // requests: every smaller seq has been answered
-  uint64_t extra = 0;          // requests: first row of a range; replies: credit
+  uint64_t extra = 0;  // requests: first row of a range; replies: credit; sync: session of the owner that is meant
   TableId table = 0;
   uint32_t count = 0;  // keys or rows
   uint32_t clock = 0;

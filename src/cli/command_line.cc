@@ -1,0 +1,155 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/exit_code.h"
+#include "cli/suggest.h"
+#include "cli/verb.h"
+
+namespace pscloud {
+namespace {
+
+struct Verb {
+  const char* name;
+  const char* help;
+  void (*add)(CLI::App& verb, Action& action);
+};
+
+// In the order the help shows them.
+constexpr Verb kVerbs[] = {
+    {"node", "run a scheduler or server of a job", add_node},
+    {"ca", "make the certificates of a cluster", add_ca},
+    {"bench", "measure this machine and this program", add_bench},
+    {"sim", "torture the protocol in a simulator", add_sim},
+    {"version", "say what this program is", add_version},
+};
+
+constexpr const char* kAbout = R"(pscloud: a parameter server.
+Workers compute, servers hold the parameters, a scheduler knows who is there.
+)";
+
+constexpr const char* kFooter = R"(`pscloud <verb> --help` tells more about a verb.
+
+Exit codes: 0 done, 1 the job failed, 2 wrong usage or config,
+            3 cluster not reachable, 130 interrupted)";
+
+std::vector<CLI::App*> verbs_of(CLI::App& app) {
+  return app.get_subcommands([](CLI::App*) { return true; });
+}
+
+std::vector<std::string> verb_names(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = suggest(word, known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+// The verb that the words in front of the first flag name, and how it is called: "pscloud ca issue". The first word
+// that is no verb, if any, is left in `unknown`.
+struct Chosen {
+  CLI::App* app = nullptr;
+  std::string name = "pscloud";
+  std::string unknown;
+};
+Chosen choose(CLI::App& app, int argc, const char* const* argv) {
+  Chosen chosen;
+  chosen.app = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const std::vector<CLI::App*> verbs = verbs_of(*chosen.app);
+    if (verbs.empty()) break;
+    const auto found = std::ranges::find(verbs, argv[i], &CLI::App::get_name);
+    if (found == verbs.end()) {
+      chosen.unknown = argv[i];
+      break;
+    }
+    chosen.app = *found;
+    chosen.name += std::string(" ") + argv[i];
+  }
+  return chosen;
+}
+
+std::string describe_extra(const Chosen& chosen) {
+  const std::vector<std::string> extras = chosen.app->remaining(true);
+  for (const std::string& extra : extras) {
+    if (!extra.starts_with('-')) continue;
+    const std::string flag = extra.substr(0, extra.find('='));
+    return fmt::format("unknown flag '{}'{}", flag, did_you_mean(flag, flag_names(*chosen.app)));
+  }
+  return fmt::format("'{}' is one word too many", extras.empty() ? "" : extras.front());
+}
+
+// CLI11 says "--days: 1 required INT missing".
+std::string describe_mismatch(std::string_view what) {
+  if (!what.ends_with(" missing")) return std::string(what);
+  return fmt::format("{} needs a value", what.substr(0, what.find(':')));
+}
+
+// CLI11 leaves more empty lines between groups than read well.
+std::string squeeze(std::string text) {
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  CLI::App app(kAbout, "pscloud");
+  Action action;
+  app.option_defaults()->group("Flags");
+  app.set_help_flag("-h,--help", "this text");
+  app.get_formatter()->column_width(30);
+  app.get_formatter()->label("OPTIONS", "FLAGS");
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.get_formatter()->label("REQUIRED", "(required)");
+  for (const Verb& verb : kVerbs) verb.add(*app.add_subcommand(verb.name, verb.help)->group("Verbs"), action);
+  // Last, or the verbs would inherit it.
+  app.set_version_flag("--version", fmt::format("pscloud {}", program_version()), "the version in one line");
+  app.footer(kFooter);
+
+  const Chosen chosen = choose(app, argc, argv);
+  const std::string hint = fmt::format("`{} --help` tells more", chosen.name);
+  if (!chosen.unknown.empty()) {
+    return fail_usage(
+        fmt::format("unknown verb '{}'{}", chosen.unknown, did_you_mean(chosen.unknown, verb_names(*chosen.app))),
+        hint);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", squeeze(app.help()));
+    return kExitDone;
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return kExitDone;
+  } catch (const CLI::ExtrasError&) {
+    return fail_usage(describe_extra(chosen), hint);
+  } catch (const CLI::ArgumentMismatch& error) {
+    return fail_usage(describe_mismatch(error.what()), hint);
+  } catch (const CLI::ParseError& error) {
+    return fail_usage(error.what(), hint);
+  }
+  if (!action)
+    return fail_usage(fmt::format("a verb is missing: one of {}", fmt::join(verb_names(*chosen.app), ", ")), hint);
+  return action();
+}
+
+}  // namespace pscloud

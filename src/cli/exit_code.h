@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string_view>
+
+#include "pscloud/error.h"
+
+namespace pscloud {
+
+// The same for every verb; the help of `pscloud` lists them.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitUnreachable = 3;
+inline constexpr int kExitInterrupted = 130;
+
+int exit_code(Code code);
+
+// Writes "pscloud: message" to stderr, on one line; returns the exit code of the error.
+int fail(const Error& error);
+
+// The same for a wrong use, with what to do next.
+int fail_usage(std::string_view message, std::string_view hint);
+
+}  // namespace pscloud

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace pscloud {
+
+// What a command line asks for; gives the exit code (exit_code.h).
+using Action = std::function<int()>;
+
+// A verb declares its flags on `verb` and sets `action` when it is chosen (App::callback). To add one: a file with an
+// add_...() below, and a line in the table of command_line.cc. A verb of verbs, such as `ca`, adds its own to `verb`.
+void add_bench(CLI::App& verb, Action& action);
+void add_ca(CLI::App& verb, Action& action);
+void add_node(CLI::App& verb, Action& action);
+void add_sim(CLI::App& verb, Action& action);
+void add_version(CLI::App& verb, Action& action);
+
+// "0.1.0".
+const char* program_version();
+
+}  // namespace pscloud

@@ -1,0 +1,276 @@
+#include "engine/channel.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace pscloud {
+
+using std::chrono::milliseconds;
+
+namespace {
+constexpr Duration kBackoffFirst = milliseconds(20);
+constexpr Duration kBackoffMax = milliseconds(1000);
+}  // namespace
+
+Channel::Channel(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics)
+    : options_(std::move(options)),
+      transport_(transport),
+      clock_(clock),
+      random_(random),
+      retry_(options_.timing.retry),
+      plain_bytes_(metrics.counter("pscloud_push_plain_bytes_total", "request bytes before filters")),
+      sent_bytes_total_(metrics.counter("pscloud_push_sent_bytes_total", "request bytes after filters")),
+      resent_(metrics.counter("pscloud_resent_requests_total", "requests sent more than once")) {}
+
+void Channel::connect() {
+  next_connect_ = Time::never();
+  open_ = false;
+  lane_ = transport_.connect(options_.owner.address, Role::kServer);
+  sync_deadline_ = clock_.now() + options_.timing.death;
+}
+
+void Channel::on_open(LaneId lane) {
+  if (lane != lane_) return;
+  open_ = true;
+  backoff_ = Duration{};
+  connect_error_.clear();
+  transport_.trust(lane);
+  sync();
+}
+
+void Channel::on_close(const Error& why) {
+  lane_ = 0;
+  open_ = false;
+  synced_ = false;
+  next_sync_ = sync_deadline_ = Time::never();
+  connect_error_ = why.message;
+  if (!failure_.message.empty()) return;
+  backoff_ = std::clamp(backoff_ * 2, kBackoffFirst, kBackoffMax);
+  next_connect_ = clock_.now() + backoff_ / 2 + Duration(static_cast<int64_t>(random_.below(backoff_.count())));
+}
+
+// Asks the owner how far it is. While the answer is out, requests go on: most often nothing was lost.
+void Channel::sync() {
+  Frame frame;
+  frame.header.type = FrameType::kSync;
+  frame.header.session = options_.session;
+  frame.header.seq = ++sync_number_;
+  frame.header.ack = oldest_unanswered();
+  // Whom we mean: the address may have passed to another server since.
+  frame.header.extra = options_.owner.session;
+  transport_.send(lane_, std::move(frame));
+  const Time now = clock_.now();
+  next_sync_ = now + retry_;
+  retry_ = std::min(retry_ * 2, options_.timing.retry_max);
+  if (sync_deadline_ == Time::never()) sync_deadline_ = now + options_.timing.death;
+}
+
+void Channel::on_frame(const Frame& frame) {
+  if (frame.header.session != options_.session) return;
+  switch (frame.header.type) {
+    case FrameType::kReply: on_reply(frame); break;
+    case FrameType::kSyncReply: on_sync_reply(frame); break;
+    case FrameType::kWaiting: {
+      const auto found = sent_.find(frame.header.seq);
+      auto text = decode<TextMessage>(frame.bytes());
+      if (found == sent_.end() || !text) break;
+      found->second.waiting = std::move(text->text);
+      found->second.at = clock_.now();
+      break;
+    }
+    case FrameType::kKeysUnknown: {
+      const auto found = sent_.find(frame.header.seq);
+      if (found == sent_.end() || !found->second.part.spec) break;
+      // Its cache had no room for this list any more: send the list.
+      Sent& sent = found->second;
+      key_cache(sent.part.table).forget(hash128(bytes_of(std::span<const Key>(sent.part.keys))));
+      auto payload = encode_part(sent.part, sent.part.spec->push_filters);
+      // Noise drawn anew may leave the range of a filter; the stream must have no hole, so it goes as it is.
+      if (!payload) payload = encode_part(sent.part, {});
+      sent.payload = *std::move(payload);
+      transmit(found->first, sent, false);
+      break;
+    }
+    case FrameType::kFenced: {
+      auto text = decode<TextMessage>(frame.bytes());
+      fenced_ = text ? text->text : "this worker takes part no longer";
+      break;
+    }
+    default: break;  // nothing an owner sends
+  }
+}
+
+void Channel::on_sync_reply(const Frame& frame) {
+  auto state = decode<SyncReplyMessage>(frame.bytes());
+  // Only the answer to the latest question counts: an older one would tell of requests as lost that are on their way.
+  if (!state || frame.header.seq != sync_number_) return;
+  sync_deadline_ = Time::never();
+  synced_ = true;
+  credit_ = Credit::unpack(state->credit);
+  min_clock_ = std::max(min_clock_, state->min_clock);
+  for (auto& [seq, sent] : sent_) {
+    const bool waits = std::ranges::find(state->waiting, seq) != state->waiting.end();
+    if (waits) {
+      sent.at = clock_.now();
+    } else {
+      resent_.add();
+      // A push that arrived needs only its answer; a read is done again.
+      const bool arrived = seq <= state->accepted;
+      transmit(seq, sent, arrived && !sent.part.pulls() && sent.part.type != FrameType::kOpenTable);
+    }
+  }
+  pump();
+}
+
+void Channel::on_reply(const Frame& frame) {
+  const auto found = sent_.find(frame.header.seq);
+  if (found == sent_.end()) return;  // answered before
+  Sent sent = std::move(found->second);
+  Result<Part::Answer> answer = Part::Answer{};
+  if (frame.header.flags & kFlagError) {
+    auto error = decode<ErrorMessage>(frame.bytes());
+    answer = error ? Error{error->code, fmt::format("{}: {}", options_.owner.name(), error->text)} : error.error();
+  } else if (sent.part.pulls()) {
+    auto payload =
+        frame.header.count == sent.part.count
+            ? decode_payload(frame.bytes(), sent.part.count, sent.part.spec->width, false, true, {&random_, nullptr})
+            : Result<DecodedPayload>(
+                  corrupt("a reply with {} rows instead of {}", frame.header.count, sent.part.count));
+    if (!payload) {
+      // Not what was asked for; the request stays unanswered and is asked about again.
+      log_warning("{}: {}", options_.owner.name(), payload.error().message);
+      found->second = std::move(sent);
+      return;
+    }
+    answer->values = std::move(payload->values);
+  } else {
+    answer->raw = frame.payload;
+  }
+  sent_bytes_ -= sent.bytes;
+  sent_pulls_ -= sent.part.pulls();
+  sent_.erase(found);
+  retry_ = options_.timing.retry;
+  min_clock_ = std::max(min_clock_, frame.header.clock);
+  credit_ = Credit::unpack(frame.header.extra);
+  pump();
+  sent.part.done(std::move(answer));
+}
+
+void Channel::submit(Part part) {
+  if (!failure_.message.empty()) return part.done(failure_);
+  queue_.push_back(std::move(part));
+  pump();
+}
+
+// Sends what the credit allows, in order.
+void Channel::pump() {
+  while (synced_ && !queue_.empty() && failure_.message.empty()) {
+    Part& part = queue_.front();
+    // The end of a clock says that its reads are done: a read repeated after it could see the next clock.
+    if (part.type == FrameType::kClock && sent_pulls_ > 0) return;
+    // No filter makes a part larger than this.
+    const uint64_t bytes_most = kFrameHeaderBytes + 256 + part.keys.size() * sizeof(Key) +
+                                part.values.size() * sizeof(float) + (part.raw ? part.raw->size() : 0);
+    const bool room = sent_.size() < credit_.requests && sent_bytes_ + bytes_most <= credit_.bytes;
+    if (!room && !sent_.empty() && !options_.sabotage.no_bound) return;
+
+    Result<SharedBuffer> payload = part.raw;
+    if (part.spec) payload = encode_part(part, part.spec->push_filters);
+    Sent sent;
+    sent.part = std::move(part);
+    queue_.pop_front();
+    if (!payload) {
+      sent.part.done(std::move(payload.error()));
+      continue;
+    }
+    sent.payload = *std::move(payload);
+    sent.bytes = kFrameHeaderBytes + (sent.payload ? sent.payload->size() : 0);
+    const uint64_t seq = next_seq_++;
+    sent_bytes_ += sent.bytes;
+    sent_pulls_ += sent.part.pulls();
+    transmit(seq, sent_.emplace(seq, std::move(sent)).first->second, false);
+  }
+}
+
+Result<SharedBuffer> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
+  auto payload = TRY(encode_payload(filters, part.keys, part.values, part.count, {&random_, &key_cache(part.table)}));
+  plain_bytes_.add(part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float));
+  sent_bytes_total_.add(payload->size());
+  return payload;
+}
+
+void Channel::transmit(uint64_t seq, Sent& sent, bool outcome_only) {
+  Frame frame;
+  frame.header.type = sent.part.type;
+  frame.header.flags = (sent.part.range ? kFlagRange : 0) | (outcome_only ? kFlagOutcomeOnly : 0);
+  frame.header.session = options_.session;
+  frame.header.seq = seq;
+  frame.header.ack = oldest_unanswered();
+  frame.header.extra = sent.part.first;
+  frame.header.table = sent.part.table;
+  frame.header.count = sent.part.count;
+  frame.header.clock = sent.part.clock;
+  if (!outcome_only) frame.payload = sent.payload;
+  sent.at = clock_.now();
+  sent.waiting.clear();
+  next_sync_ = std::min(next_sync_, sent.at + retry_);
+  transport_.send(lane_, std::move(frame));
+}
+
+void Channel::on_wake() {
+  const Time now = clock_.now();
+  if (!failure_.message.empty()) return;
+  if (now >= next_connect_) connect();
+  if (now >= sync_deadline_) {
+    transport_.close(lane_);
+    on_close(timed_out("{} at {} has not answered for {:.1f} s", options_.owner.name(), options_.owner.address,
+                       in_seconds(options_.timing.death)));
+    return;
+  }
+  if (!open_ || now < next_sync_) return;
+  // One that waits for other workers is asked about seldom: the owner answers by itself when it can.
+  Time due = Time::never();
+  for (const auto& [seq, sent] : sent_) {
+    due = std::min(due, sent.at + (sent.waiting.empty() ? options_.timing.retry : options_.timing.retry_max));
+  }
+  if (!synced_ || now >= due) {
+    sync();
+  } else {
+    next_sync_ = due;
+  }
+}
+
+Time Channel::next_wake() const {
+  if (!failure_.message.empty()) return Time::never();
+  return std::min({next_connect_, sync_deadline_, open_ && (!sent_.empty() || !synced_) ? next_sync_ : Time::never()});
+}
+
+void Channel::fail(const Error& why) {
+  if (!failure_.message.empty()) return;
+  failure_ = why;
+  if (lane_ != 0) transport_.close(lane_);
+  lane_ = 0;
+  open_ = synced_ = false;
+  auto sent = std::exchange(sent_, {});
+  auto queue = std::exchange(queue_, {});
+  sent_bytes_ = sent_pulls_ = 0;
+  for (auto& [seq, request] : sent) request.part.done(why);
+  for (Part& part : queue) part.done(why);
+}
+
+KeyCache& Channel::key_cache(TableId table) {
+  return key_caches_.try_emplace(table, options_.key_cache_bytes).first->second;
+}
+
+std::string Channel::waiting_for() const {
+  if (idle()) return {};
+  const std::string name = fmt::format("{} at {}", options_.owner.name(), options_.owner.address);
+  if (!open_) return connect_error_.empty() ? name : fmt::format("{} ({})", name, connect_error_);
+  for (const auto& [seq, sent] : sent_) {
+    if (!sent.waiting.empty()) return fmt::format("{} ({} waits for it)", sent.waiting, options_.owner.name());
+  }
+  return name;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "engine/filter.h"
+#include "engine/message.h"
+#include "engine/sabotage.h"
+#include "engine/timing.h"
+#include "net/transport.h"
+
+namespace pscloud {
+
+// One part of a worker's request: what goes to one owner in one frame.
+struct Part {
+  FrameType type = FrameType::kPull;
+  TableId table = 0;
+  std::shared_ptr<const TableSpec> spec;  // of the table; null for clock, create and open
+  uint32_t clock = 0;
+  bool range = false;
+  uint64_t first = 0;
+  uint32_t count = 0;
+  std::vector<Key> keys;
+  std::vector<float> values;
+  SharedBuffer raw;  // payload of create and open
+
+  struct Answer {
+    std::vector<float> values;  // of a pull
+    SharedBuffer raw;           // of open
+  };
+  std::function<void(Result<Answer>)> done;  // called once
+
+  bool pulls() const { return type == FrameType::kPull || type == FrameType::kPushPull; }
+};
+
+// A worker's stream of requests to one owner: numbers them, keeps within the owner's credit, keeps each until it is
+// answered. After a cut or a silence it first asks what the owner has, then sends again only what is missing.
+// Plain state machine: its node forwards to it what concerns its lane.
+class Channel {
+ public:
+  struct Options {
+    NodeInfo owner;
+    uint64_t session = 0;  // of this worker
+    Timing timing;
+    uint64_t key_cache_bytes = uint64_t{64} << 20;
+    Sabotage sabotage;
+  };
+
+  Channel(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics);
+
+  void start() { connect(); }
+  bool owns(LaneId lane) const { return lane != 0 && lane == lane_; }
+  void on_open(LaneId lane);
+  void on_frame(const Frame& frame);
+  void on_close(const Error& why);
+  void on_wake();
+  Time next_wake() const;
+
+  void submit(Part part);
+  // Everything that waits here ends with `why`, and so will whatever comes.
+  void fail(const Error& why);
+
+  bool synced() const { return synced_; }            // the owner knows us
+  uint32_t min_clock() const { return min_clock_; }  // of all workers, as the owner last said
+  bool idle() const { return queue_.empty() && sent_.empty(); }
+  const NodeInfo& owner() const { return options_.owner; }
+  // Set when the owner says that this worker takes part no longer.
+  const std::string& fenced() const { return fenced_; }
+  // For people: what the oldest request here waits for.
+  std::string waiting_for() const;
+  // For the simulator's checks.
+  uint64_t unanswered_bytes() const { return sent_bytes_; }
+
+ private:
+  struct Sent {
+    Part part;
+    SharedBuffer payload;
+    uint64_t bytes = 0;
+    Time at;
+    std::string waiting;  // for whom, if the owner said so
+  };
+
+  void connect();
+  void sync();
+  void pump();
+  Result<SharedBuffer> encode_part(const Part& part, std::span<const FilterSpec> filters);
+  void transmit(uint64_t seq, Sent& sent, bool outcome_only);
+  void on_reply(const Frame& frame);
+  void on_sync_reply(const Frame& frame);
+  KeyCache& key_cache(TableId table);
+  uint64_t oldest_unanswered() const { return sent_.empty() ? next_seq_ : sent_.begin()->first; }
+
+  const Options options_;
+  Transport& transport_;
+  Clock& clock_;
+  Random& random_;
+
+  LaneId lane_ = 0;
+  bool open_ = false;
+  bool synced_ = false;
+  uint64_t sync_number_ = 0;
+  Time next_connect_ = Time::never();
+  Time next_sync_ = Time::never();  // ask what became of the requests
+  Time sync_deadline_ = Time::never();
+  Duration backoff_{};
+  Duration retry_{};
+  std::string connect_error_;
+
+  Credit credit_;
+  uint64_t next_seq_ = 1;
+  std::deque<Part> queue_;         // not sent yet; the worker bounds it
+  std::map<uint64_t, Sent> sent_;  // not answered yet
+  uint64_t sent_bytes_ = 0;
+  size_t sent_pulls_ = 0;
+  uint32_t min_clock_ = 0;
+  std::map<TableId, KeyCache> key_caches_;
+  std::string fenced_;
+  Error failure_{Code::kUnavailable, ""};
+
+  Counter& plain_bytes_;
+  Counter& sent_bytes_total_;
+  Counter& resent_;
+};
+
+}  // namespace pscloud

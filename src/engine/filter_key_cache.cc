@@ -1,0 +1,124 @@
+#include "engine/filter_step.h"
+
+namespace pscloud {
+namespace {
+
+// What an entry costs besides its keys: list node, hash node and bucket. Both ends must count the same.
+constexpr uint64_t kEntryBytes = 128;
+
+class KeyCachingStep final : public FilterStep {
+ public:
+  // Args: u8 1 if the peer has the list, else 0 and the list follows; u64 low, u64 high of its signature.
+  Result<bool> apply(const FilterSpec&, PayloadDraft& draft, ByteWriter& args, FilterContext context) const override {
+    const Bytes keys = draft.keys.bytes();
+    if (keys.empty() || !context.key_cache) return false;
+    // Hash the whole list, not its head: two minibatches often share their frequent keys, which sort first.
+    const Hash128 signature = hash128(keys);
+    const bool known = context.key_cache->remember(signature, keys.size());
+    args.put(static_cast<uint8_t>(known));
+    args.put(signature.low);
+    args.put(signature.high);
+    if (known) {
+      draft.keys.replace(Buffer());
+    } else {
+      draft.new_signature = signature;
+    }
+    return true;
+  }
+
+  Result<SectionBytes> sizes_after(Bytes args, SectionBytes before, size_t) const override {
+    const Args read = TRY(read_args(args));
+    if (before.keys == 0) return corrupt("key_caching in a payload that has no keys");
+    return SectionBytes{read.known ? 0 : before.keys, before.values};
+  }
+
+  Result<> undo(Bytes args, SectionBytes before, PayloadDraft& draft, FilterContext context) const override {
+    const Args read = TRY(read_args(args));
+    if (!read.known) {
+      if (hash128(draft.keys.bytes()) != read.signature) return corrupt("a key list does not have its signature");
+      if (context.key_cache) {
+        std::vector<Key> keys(before.keys / sizeof(Key));  // in the frame the keys need not be aligned
+        std::memcpy(keys.data(), draft.keys.bytes().data(), before.keys);
+        context.key_cache->store(read.signature, keys);
+      }
+      return {};
+    }
+    const std::vector<Key>* keys = context.key_cache ? context.key_cache->find(read.signature) : nullptr;
+    if (!keys) {
+      draft.unknown_signature = read.signature;
+      return {};
+    }
+    if (keys->size() * sizeof(Key) != before.keys)
+      return corrupt("a signature of {} keys in a payload of {} rows", keys->size(), draft.rows);
+    draft.keys.replace(Buffer::copy_of(bytes_of(std::span<const Key>(*keys))));
+    return {};
+  }
+
+ private:
+  struct Args {
+    bool known;
+    Hash128 signature;
+  };
+  static Result<Args> read_args(Bytes args) {
+    ByteReader reader(args);
+    const auto known = reader.get<uint8_t>();
+    const auto low = reader.get<uint64_t>();
+    const auto high = reader.get<uint64_t>();
+    TRY(reader.finish("the head of key_caching"));
+    if (known > 1) return corrupt("key_caching with mark {}, must be 0 or 1", known);
+    return Args{known == 1, {low, high}};
+  }
+};
+
+}  // namespace
+
+const FilterStep& key_caching_step() {
+  static const KeyCachingStep step;
+  return step;
+}
+
+bool KeyCache::remember(const Hash128& signature, uint64_t bytes) {
+  if (touch(signature)) return true;
+  insert({signature, {}, bytes + kEntryBytes});
+  return false;
+}
+
+void KeyCache::forget(const Hash128& signature) {
+  const auto found = by_signature_.find(signature);
+  if (found != by_signature_.end()) erase(found->second);
+}
+
+void KeyCache::store(const Hash128& signature, std::span<const Key> keys) {
+  if (touch(signature)) return;
+  const uint64_t bytes = keys.size_bytes() + kEntryBytes;
+  if (bytes <= bytes_max_) insert({signature, {keys.begin(), keys.end()}, bytes});
+}
+
+const std::vector<Key>* KeyCache::find(const Hash128& signature) {
+  const Entry* entry = touch(signature);
+  return entry ? &entry->keys : nullptr;
+}
+
+// The entry, now the last used one; null if there is none.
+KeyCache::Entry* KeyCache::touch(const Hash128& signature) {
+  const auto found = by_signature_.find(signature);
+  if (found == by_signature_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return &entries_.front();
+}
+
+void KeyCache::insert(Entry entry) {
+  if (entry.bytes > bytes_max_) return;  // alone too large: it always travels whole
+  while (bytes_ + entry.bytes > bytes_max_) erase(std::prev(entries_.end()));
+  bytes_ += entry.bytes;
+  entries_.push_front(std::move(entry));
+  by_signature_[entries_.front().signature] = entries_.begin();
+}
+
+void KeyCache::erase(Entries::iterator entry) {
+  bytes_ -= entry->bytes;
+  by_signature_.erase(entry->signature);
+  entries_.erase(entry);
+}
+
+}  // namespace pscloud

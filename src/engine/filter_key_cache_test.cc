@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "engine/filter_testing.h"
+
+namespace pscloud {
+namespace {
+
+const std::vector<FilterSpec> kChain{{FilterKind::kKeyCaching}};
+
+Hash128 signature_of(const std::vector<Key>& keys) { return hash128(bytes_of(std::span<const Key>(keys))); }
+
+TEST(KeyCaching, SecondTimeOnlyTheSignatureTravels) {
+  FilterEnds ends;
+  std::vector<Key> keys(1000);
+  std::iota(keys.begin(), keys.end(), 5);
+  const auto first = ends.encode(kChain, keys, {}, keys.size());
+  const auto second = ends.encode(kChain, keys, {}, keys.size());
+  ASSERT_TRUE(first && second);
+  EXPECT_GT((*first)->size(), 8000u);
+  EXPECT_LT((*second)->size(), 30u);
+  EXPECT_EQ(ends.decode((*first)->span(), 1000, 1, true, false)->keys, keys);
+  EXPECT_EQ(ends.decode((*second)->span(), 1000, 1, true, false)->keys, keys);
+}
+
+TEST(KeyCaching, ListsThatShareAHeadAreDifferent) {
+  FilterEnds ends;
+  std::vector<Key> keys(1000);
+  std::iota(keys.begin(), keys.end(), 5);
+  auto other = keys;
+  other.back() += 1;
+  for (const auto& list : {keys, other, keys, other}) {
+    const auto payload = ends.encode(kChain, list, {}, list.size());
+    ASSERT_TRUE(payload.has_value());
+    const auto decoded = ends.decode((*payload)->span(), list.size(), 1, true, false);
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->keys, list);
+  }
+}
+
+TEST(KeyCaching, ListTheReceiverLostIsAskedFor) {
+  FilterEnds ends;
+  const std::vector<Key> keys{1, 2, 3};
+  ASSERT_TRUE(ends.encode(kChain, keys, {}, 3).has_value());  // lost on its way
+  const auto payload = ends.encode(kChain, keys, {1, 2, 3}, 3);
+  ASSERT_TRUE(payload.has_value());
+  const auto decoded = ends.decode((*payload)->span(), 3, 1, true, true);
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
+  EXPECT_TRUE(decoded->keys_unknown);
+  EXPECT_TRUE(decoded->keys.empty());
+  EXPECT_EQ(decoded->signature, signature_of(keys));
+
+  ends.sender_cache.forget(decoded->signature);
+  const auto again = ends.encode(kChain, keys, {1, 2, 3}, 3);
+  EXPECT_EQ(ends.decode((*again)->span(), 3, 1, true, true)->keys, keys);
+}
+
+TEST(KeyCaching, EvictionAtBothEndsForgetsTheSameList) {
+  FilterEnds ends;
+  KeyCache sender(3000), receiver(3000);
+  std::vector<std::vector<Key>> lists;
+  for (Key first = 0; first < 4; ++first) {
+    lists.emplace_back(100);  // 800 bytes: three fit
+    std::iota(lists.back().begin(), lists.back().end(), first * 1000);
+  }
+  const auto send = [&](const std::vector<Key>& keys) {
+    const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
+    EXPECT_TRUE(payload.has_value());
+    const auto decoded = decode_payload((*payload)->span(), keys.size(), 1, true, false, {nullptr, &receiver});
+    EXPECT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->keys, keys);
+    return (*payload)->size();
+  };
+  for (size_t i = 0; i < 3; ++i) EXPECT_GT(send(lists[i]), 800u);
+  EXPECT_LT(send(lists[0]), 100u);  // now 1 is the oldest used
+  EXPECT_GT(send(lists[3]), 800u);  // in its place
+  EXPECT_LT(send(lists[0]), 100u);
+  EXPECT_LT(send(lists[2]), 100u);
+  EXPECT_GT(send(lists[1]), 800u);
+  EXPECT_EQ(sender.bytes(), receiver.bytes());
+  EXPECT_LE(receiver.bytes(), 3000u);
+}
+
+TEST(KeyCaching, ListThatIsTooLargeForTheCacheAlwaysTravelsWhole) {
+  KeyCache sender(1000), receiver(1000);
+  const std::vector<Key> keys(200, 7);
+  for (int round = 0; round < 2; ++round) {
+    const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
+    ASSERT_TRUE(payload.has_value());
+    EXPECT_GT((*payload)->size(), 1600u);
+    EXPECT_EQ(decode_payload((*payload)->span(), 200, 1, true, false, {nullptr, &receiver})->keys, keys);
+  }
+  EXPECT_EQ(sender.bytes(), 0u);
+  EXPECT_EQ(receiver.bytes(), 0u);
+}
+
+TEST(KeyCaching, RequestThatWasNeverSentLeavesNothingInTheCache) {
+  FilterEnds ends;
+  const std::vector<FilterSpec> chain{{FilterKind::kKeyCaching}, {FilterKind::kFloat16}};
+  EXPECT_FALSE(ends.encode(chain, {1, 2}, {1, 1e9f}, 2).has_value());
+  EXPECT_EQ(ends.sender_cache.bytes(), 0u);
+  const auto payload = ends.encode(chain, {1, 2}, {1, 1}, 2);
+  EXPECT_FALSE(ends.decode((*payload)->span(), 2, 1, true, true)->keys_unknown);
+}
+
+TEST(KeyCaching, SignatureOfAnotherLengthIsCorrupt) {
+  FilterEnds ends;
+  ASSERT_TRUE(ends.decode((*ends.encode(kChain, {1, 2}, {}, 2))->span(), 2, 1, true, false).has_value());
+  const auto payload = ends.encode(kChain, {1, 2}, {}, 2);
+  const auto decoded = ends.decode((*payload)->span(), 3, 1, true, false);
+  ASSERT_FALSE(decoded.has_value());
+  EXPECT_EQ(decoded.error().code, Code::kCorrupt);
+}
+
+TEST(KeyCaching, ListThatIsNotItsSignatureIsNotStored) {
+  FilterEnds ends;
+  const auto payload = ends.encode(kChain, {1, 2}, {}, 2);
+  std::vector<std::byte> bytes((*payload)->span().begin(), (*payload)->span().end());
+  bytes.back() ^= std::byte{1};
+  EXPECT_FALSE(ends.decode(bytes, 2, 1, true, false).has_value());
+  EXPECT_EQ(ends.receiver_cache.bytes(), 0u);
+}
+
+TEST(KeyCaching, WithoutACacheTheListTravelsWhole) {
+  const std::vector<Key> keys{1, 2};
+  const auto payload = encode_payload(kChain, keys, {}, 2, {});
+  ASSERT_TRUE(payload.has_value());
+  EXPECT_EQ(decode_payload((*payload)->span(), 2, 1, true, false, {})->keys, keys);
+}
+
+TEST(KeyCache, ManySmallListsCostMoreThanTheirKeys) {
+  KeyCache cache(100000);
+  for (Key key = 0; key < 10000; ++key) cache.store(signature_of({key}), std::vector<Key>{key});
+  EXPECT_LE(cache.bytes(), 100000u);
+  EXPECT_EQ(cache.find(signature_of({0})), nullptr);
+  ASSERT_NE(cache.find(signature_of({9999})), nullptr);
+  cache.forget(signature_of({9999}));
+  EXPECT_EQ(cache.find(signature_of({9999})), nullptr);
+  cache.forget(signature_of({9999}));
+}
+
+}  // namespace
+}  // namespace pscloud

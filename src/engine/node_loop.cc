@@ -1,0 +1,87 @@
+#include "engine/node_loop.h"
+
+#include "net/inproc.h"
+#include "net/tcp.h"
+
+namespace pscloud {
+
+// Lets the node look at itself after each event: has it finished?
+class NodeLoop::AfterEach final : public LaneHandler {
+ public:
+  AfterEach(LaneHandler& handler, std::function<void()> after) : handler_(handler), after_(std::move(after)) {}
+
+  void on_open(LaneId lane, const Peer& peer) override {
+    handler_.on_open(lane, peer);
+    after_();
+  }
+  void on_frame(LaneId lane, Frame frame) override {
+    handler_.on_frame(lane, std::move(frame));
+    after_();
+  }
+  void on_close(LaneId lane, const Error& why) override {
+    handler_.on_close(lane, why);
+    after_();
+  }
+  void on_wake() override {
+    handler_.on_wake();
+    after_();
+  }
+  void after() { after_(); }
+
+ private:
+  LaneHandler& handler_;
+  std::function<void()> after_;
+};
+
+NodeLoop::NodeLoop() : random_(Random::from_system()) {}
+
+NodeLoop::~NodeLoop() { stop(); }
+
+Result<std::unique_ptr<NodeLoop>> NodeLoop::make(const NodeOptions& options) {
+  std::unique_ptr<NodeLoop> loop(new NodeLoop);
+  if (options.scheduler.starts_with("inproc:")) {
+    if (!options.local) return invalid("the address {} needs a LocalNetwork: set `local`", options.scheduler);
+    loop->transport_ = make_inproc_transport(options.local, loop->clock_);
+  } else {
+    TcpOptions tcp;
+    tcp.tls_dir = options.tls_dir;
+    tcp.insecure = options.insecure;
+    loop->transport_ = TRY(make_tcp_transport(tcp, loop->clock_));
+  }
+  return loop;
+}
+
+void NodeLoop::start(LaneHandler& handler, std::function<void()> after) {
+  handler_ = std::make_unique<AfterEach>(handler, std::move(after));
+  thread_ = std::jthread([this] { transport_->run(*handler_); });
+}
+
+void NodeLoop::post(std::function<void()> work) {
+  transport_->post([this, work = std::move(work)] {
+    work();
+    if (handler_) handler_->after();
+  });
+}
+
+void NodeLoop::stop() {
+  if (transport_) transport_->stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std::function<std::string()> status,
+                                                 const Metrics& metrics) {
+  if (options.http.empty()) return std::unique_ptr<HttpServer>();
+  HttpRoutes routes;
+  routes["/health"] = [] { return HttpReply{200, "text/plain; charset=utf-8", "ok\n"}; };
+  routes["/status"] = [status = std::move(status)] {
+    const std::string json = status();
+    if (json.empty()) return HttpReply{503, "text/plain; charset=utf-8", "the node's thread does not answer\n"};
+    return HttpReply{200, "application/json", json + "\n"};
+  };
+  routes["/metrics"] = [&metrics] {
+    return HttpReply{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()};
+  };
+  return HttpServer::start(options.http, std::move(routes));
+}
+
+}  // namespace pscloud

@@ -1,0 +1,69 @@
+#include "engine/owned_table.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "engine/key_range.h"
+
+namespace pscloud {
+
+Result<std::unique_ptr<OwnedTable>> OwnedTable::make(const TableSpec& spec, const UpdaterCatalog& updaters,
+                                                     uint32_t owner, uint32_t owners, uint64_t bytes_max) {
+  TRY(validate(spec));
+  if (spec.bytes_max > 0) bytes_max = std::min(bytes_max, spec.bytes_max);
+  const auto [first, last] = dense_range(spec.rows, owner, owners);
+  auto store = TRY(TableStore::make(spec, updaters, first, last - first, bytes_max));
+  return std::unique_ptr<OwnedTable>(new OwnedTable(std::move(store), bytes_max));
+}
+
+Result<> OwnedTable::push(Operation& operation) {
+  if (spec().consistency.kind != Consistency::Kind::kBsp) {
+    if (operation.range) return store_->push_range(operation.first, operation.values);
+    return store_->push(operation.keys, operation.values);
+  }
+  if (bytes() + operation.bytes > bytes_max_) {
+    return invalid(
+        "table '{}' holds {} bytes of rows and {} bytes of pushes that wait for the end of the clock, and may hold {}: "
+        "call clock() more often or raise bytes_max",
+        spec().name, store_->bytes(), pending_bytes_, bytes_max_);
+  }
+  // Makes the rows now, so that nothing can fail when the push has been acknowledged.
+  if (operation.range) {
+    TRY(store_->prepare_push_range(operation.first, operation.values));
+  } else {
+    TRY(store_->prepare_push(operation.keys, operation.values));
+  }
+  pending_bytes_ += operation.bytes;
+  pending_.push_back(std::move(operation));
+  return {};
+}
+
+Result<> OwnedTable::pull(const Operation& operation, std::span<float> out) const {
+  return operation.range ? store_->pull_range(operation.first, out) : store_->pull(operation.keys, out);
+}
+
+void OwnedTable::settle(uint32_t minimum) {
+  const auto due = [&](const Operation& operation) { return operation.clock < minimum; };
+  std::vector<Operation> ready;
+  for (Operation& operation : pending_) {
+    if (due(operation)) ready.push_back(std::move(operation));
+  }
+  std::erase_if(pending_, due);
+  // Not the order of arrival: the sums must come out the same in every run.
+  std::ranges::sort(ready, {}, [](const Operation& o) { return std::tuple(o.clock, o.rank, o.session, o.seq); });
+  for (const Operation& operation : ready) {
+    pending_bytes_ -= operation.bytes;
+    const Result<> applied = operation.range ? store_->push_range(operation.first, operation.values)
+                                             : store_->push(operation.keys, operation.values);
+    CHECK(applied, "an acknowledged push to '{}' failed: {}", spec().name, applied.error().message);
+  }
+}
+
+uint32_t OwnedTable::next_settlement() const {
+  uint32_t next = UINT32_MAX;
+  for (const Operation& operation : pending_) next = std::min(next, operation.clock + 1);
+  return next;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/table_store.h"
+#include "net/frame.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+
+namespace pscloud {
+
+// A push, pull or push-pull at its owner, its filters undone.
+struct Operation {
+  FrameType type = FrameType::kPull;
+  uint64_t session = 0;
+  uint32_t rank = 0;
+  uint64_t seq = 0;
+  TableId table = 0;
+  uint32_t clock = 0;   // of the worker when it asked
+  uint32_t needed = 0;  // what the minimum of all clocks must have reached
+  bool range = false;   // rows first..first+count instead of keys
+  uint64_t first = 0;
+  uint32_t count = 0;
+  std::vector<Key> keys;
+  std::vector<float> values;
+  uint64_t bytes = 0;  // of the frame it came in
+
+  bool pushes() const { return type == FrameType::kPush || type == FrameType::kPushPull; }
+  bool pulls() const { return type == FrameType::kPull || type == FrameType::kPushPull; }
+};
+
+// One table at one owner: its rows, and for bsp the pushes of a clock that not all workers have finished.
+class OwnedTable {
+ public:
+  static Result<std::unique_ptr<OwnedTable>> make(const TableSpec& spec, const UpdaterCatalog& updaters, uint32_t owner,
+                                                  uint32_t owners, uint64_t bytes_max);
+
+  const TableSpec& spec() const { return store_->spec(); }
+  uint64_t rows() const { return store_->rows(); }
+  uint64_t bytes() const { return store_->bytes() + pending_bytes_; }
+
+  // An error has changed nothing. A bsp push takes effect in settle(); that it will is certain once this returned ok.
+  Result<> push(Operation& operation);
+  Result<> pull(const Operation& operation, std::span<float> out) const;
+
+  // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number.
+  void settle(uint32_t minimum);
+  // The least minimum at which settle() has something to do; UINT32_MAX if none.
+  uint32_t next_settlement() const;
+
+ private:
+  OwnedTable(std::unique_ptr<TableStore> store, uint64_t bytes_max) : store_(std::move(store)), bytes_max_(bytes_max) {}
+
+  std::unique_ptr<TableStore> store_;
+  const uint64_t bytes_max_;
+  std::vector<Operation> pending_;
+  uint64_t pending_bytes_ = 0;
+};
+
+}  // namespace pscloud

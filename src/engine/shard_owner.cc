@@ -1,0 +1,499 @@
+#include "engine/shard_owner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/log.h"
+
+namespace pscloud {
+
+namespace {
+constexpr size_t kEarlySyncsMax = 4096;
+// A worker that asks but does not read would make its replies pile up here.
+constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
+constexpr uint32_t kCreditBytesMin = 256u << 10;
+}  // namespace
+
+ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transport& transport, Clock& clock,
+                       Random& random, Metrics& metrics)
+    : options_(std::move(options)),
+      updaters_(updaters),
+      transport_(transport),
+      clock_(clock),
+      random_(random),
+      metrics_(metrics),
+      member_(options_.member, transport, clock, random, *this),
+      requests_(metrics.counter("pscloud_requests_total", "requests taken in")),
+      repeated_(metrics.counter("pscloud_repeated_requests_total", "requests that had been taken in before")),
+      pushed_rows_(metrics.counter("pscloud_pushed_rows_total", "rows updated by pushes")),
+      pulled_rows_(metrics.counter("pscloud_pulled_rows_total", "rows sent to workers")) {}
+
+void ShardOwner::on_open(LaneId lane, const Peer& peer) {
+  if (member_.owns(lane)) {
+    member_.on_open(lane);
+  } else if (peer.role && *peer.role != Role::kWorker) {
+    log_warning("{} at {} is no worker: refused", role_name(*peer.role), peer.address);
+    transport_.close(lane);
+  }
+  schedule_wake();
+}
+
+void ShardOwner::on_close(LaneId lane, const Error& why) {
+  if (member_.owns(lane)) member_.on_close(lane, why);
+  std::erase_if(early_syncs_, [&](const auto& sync) { return sync.second.first == lane; });
+  for (auto& [id, session] : sessions_) {
+    if (session.lane == lane) session.lane = 0;  // the worker will be back, or the scheduler will say that it is dead
+  }
+  schedule_wake();
+}
+
+void ShardOwner::on_frame(LaneId lane, Frame frame) {
+  if (member_.owns(lane)) {
+    member_.on_frame(lane, frame);
+  } else if (frame.header.type == FrameType::kSync) {
+    on_sync(lane, frame.header);
+  } else if (is_request(frame.header.type)) {
+    on_request(lane, std::move(frame));
+  }
+  schedule_wake();
+}
+
+void ShardOwner::on_wake() {
+  member_.on_wake();
+  schedule_wake();
+}
+
+void ShardOwner::schedule_wake() { transport_.wake_at(member_.next_wake()); }
+
+// The workers of the view, and nobody else, are served; each counts for the clocks from the moment it is there.
+void ShardOwner::on_view(const View& view) {
+  if (owners_ == 0) {
+    for (const NodeInfo& node : view.nodes) {
+      if (node.role != Role::kServer) continue;
+      if (node.session == member_.session()) owner_ = owners_;
+      ++owners_;
+    }
+  }
+  std::erase_if(sessions_, [&](auto& entry) {
+    const NodeInfo* node = view.find(entry.first);
+    if (node != nullptr && node->state == NodeState::kLive) return false;
+    gate_.remove(entry.first);
+    return true;
+  });
+  for (const NodeInfo& node : view.nodes) {
+    if (node.role != Role::kWorker || node.state != NodeState::kLive) continue;
+    sessions_.try_emplace(node.session, node, options_.credit);
+    gate_.add(node.session);
+    if (const auto early = early_syncs_.extract(node.session)) on_sync(early.mapped().first, early.mapped().second);
+  }
+  advance();
+  if (view.phase == Phase::kFailed) failure_ = unavailable("{}", view.reason);
+  if (view.phase != Phase::kRunning) member_.leave(false, "");
+}
+
+void ShardOwner::on_expelled(const Error& why) {
+  expelled_ = true;
+  failure_ = why;
+}
+
+void ShardOwner::on_sync(LaneId lane, const FrameHeader& header) {
+  if (header.extra != member_.session()) {
+    log_debug("a worker looks here for a server that had this address before");
+    transport_.close(lane);
+    return;
+  }
+  const auto found = sessions_.find(header.session);
+  if (found == sessions_.end()) {
+    // Our view may be behind the worker's.
+    if (!fence(lane, header) && early_syncs_.size() < kEarlySyncsMax) early_syncs_[header.session] = {lane, header};
+    return;
+  }
+  Session& session = found->second;
+  session.lane = lane;
+  transport_.trust(lane);
+  SyncReplyMessage answer;
+  answer.accepted = session.stream.accepted();
+  answer.min_clock = gate_.minimum();
+  answer.credit = credit().packed();
+  for (const Operation& operation : session.waiting) answer.waiting.push_back(operation.seq);
+  send(lane, FrameType::kSyncReply, header.session, header.seq, encode(answer));
+  for (const Operation& operation : session.waiting) send_waiting(session, operation);
+}
+
+bool ShardOwner::fence(LaneId lane, const FrameHeader& header) {
+  const NodeInfo* node = member_.view().find(header.session);
+  if (node == nullptr || node->role != Role::kWorker) return false;
+  const std::string text = fmt::format("{} was declared dead or has left", node->name());
+  send(lane, FrameType::kFenced, header.session, header.seq, encode(TextMessage{text}));
+  return true;
+}
+
+void ShardOwner::on_request(LaneId lane, Frame frame) {
+  const auto found = sessions_.find(frame.header.session);
+  if (found == sessions_.end()) {
+    fence(lane, frame.header);
+    return;
+  }
+  Session& session = found->second;
+  if (session.lane != lane) return;  // an old lane, or one that has not asked to be served
+  session.failed.erase(session.failed.begin(), session.failed.lower_bound(frame.header.ack));
+
+  if (frame.header.flags & kFlagOutcomeOnly) {
+    if (frame.header.seq <= session.stream.accepted()) answer_again(session, frame);
+    return;
+  }
+  switch (session.stream.offer(frame, session.waiting_bytes, options_.sabotage.no_bound)) {
+    case RequestStream::Verdict::kRepeated: answer_again(session, frame); return;
+    case RequestStream::Verdict::kHeld:
+    case RequestStream::Verdict::kDropped: return;
+    case RequestStream::Verdict::kNext: break;
+  }
+  if (!take_in(session, frame)) return;
+  while (auto next = session.stream.take_next()) {
+    if (!take_in(session, *next)) return;
+  }
+}
+
+// Does one request, the next in its stream, or makes it wait for the clocks. Its effect and its acceptance are one
+// step.
+bool ShardOwner::take_in(Session& session, const Frame& frame) {
+  const FrameHeader& header = frame.header;
+  const auto accept = [&] {
+    session.stream.accept();
+    requests_.add();
+  };
+  switch (header.type) {
+    case FrameType::kCreateTable:
+      accept();
+      reply(session, header.seq, create_table(frame));
+      return true;
+    case FrameType::kOpenTable:
+      accept();
+      reply(session, header.seq, open_table(frame));
+      return true;
+    case FrameType::kClock: {
+      accept();
+      if (auto finished = finish_clock(session, header); !finished) reply(session, header.seq, finished.error());
+      return true;
+    }
+    default: break;
+  }
+  bool keys_unknown = false;
+  auto operation = read_operation(session, frame, keys_unknown);
+  if (keys_unknown) {
+    send(session.lane, FrameType::kKeysUnknown, header.session, header.seq, nullptr);
+    return false;
+  }
+  accept();
+  if (!operation) {
+    reply(session, header.seq, operation.error());
+  } else {
+    gate_operation(session, std::move(*operation));
+  }
+  return true;
+}
+
+// It was done before; only the answer may have been lost. Reads are simply done again.
+void ShardOwner::answer_again(Session& session, const Frame& frame) {
+  const FrameHeader& header = frame.header;
+  repeated_.add();
+  const auto waits = std::ranges::find(session.waiting, header.seq, &Operation::seq);
+  if (waits != session.waiting.end()) return send_waiting(session, *waits);
+  if (const auto failed = session.failed.find(header.seq); failed != session.failed.end()) {
+    return reply(session, header.seq, Error{failed->second.code, failed->second.text});
+  }
+  if (header.type == FrameType::kOpenTable) return reply(session, header.seq, open_table(frame));
+  const bool reads = header.type == FrameType::kPull || header.type == FrameType::kPushPull;
+  const bool outcome_only = (header.flags & kFlagOutcomeOnly) != 0;
+  if (outcome_only || !(reads || (options_.sabotage.no_dedup && header.type == FrameType::kPush))) {
+    return reply(session, header.seq, SharedBuffer());
+  }
+  bool keys_unknown = false;
+  auto operation = read_operation(session, frame, keys_unknown);
+  if (keys_unknown) {
+    send(session.lane, FrameType::kKeysUnknown, header.session, header.seq, nullptr);
+  } else if (!operation) {
+    reply(session, header.seq, operation.error());
+  } else {
+    serve(session, *operation, !options_.sabotage.no_dedup);
+  }
+}
+
+Result<SharedBuffer> ShardOwner::create_table(const Frame& frame) {
+  TableSpec spec = TRY(decode<TableSpec>(frame.bytes()));
+  const TableId id = table_id(spec.name);
+  if (const auto found = tables_.find(id); found != tables_.end()) {
+    const TableSpec& there = found->second.rows->spec();
+    if (there == spec) return SharedBuffer();
+    if (there.name != spec.name) {
+      return invalid("tables '{}' and '{}' cannot both exist: their names have the same hash; rename one", there.name,
+                     spec.name);
+    }
+    return invalid("table '{}' exists with another spec; open it, or give the new one another name", spec.name);
+  }
+  const uint64_t used = table_bytes();
+  const uint64_t left = options_.memory_max > used ? options_.memory_max - used : 0;
+  auto rows = TRY(OwnedTable::make(spec, updaters_, owner_, owners_, left));
+  const MetricLabels labels = {{"table", spec.name}};
+  tables_[id] = {std::move(rows),
+                 &metrics_.counter("pscloud_pull_plain_bytes_total", "reply bytes before filters", labels),
+                 &metrics_.counter("pscloud_pull_sent_bytes_total", "reply bytes after filters", labels)};
+  return SharedBuffer();
+}
+
+Result<SharedBuffer> ShardOwner::open_table(const Frame& frame) {
+  const TextMessage name = TRY(decode<TextMessage>(frame.bytes()));
+  const auto found = tables_.find(table_id(name.text));
+  if (found != tables_.end() && found->second.rows->spec().name == name.text) return encode(found->second.rows->spec());
+  std::string known;
+  for (const auto& [id, table] : tables_) known += (known.empty() ? "" : ", ") + table.rows->spec().name;
+  return not_found("no table '{}'; there {}", name.text, known.empty() ? "is none yet" : "are: " + known);
+}
+
+Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
+  const uint64_t id = session.info.session;
+  const uint32_t now = gate_.clock(id);
+  // Only its first clock may jump: one that came late begins where the others are.
+  if (session.clock_begun ? header.clock != now + 1 : header.clock < now) {
+    return invalid("clock {} does not follow clock {}", header.clock, now);
+  }
+  session.clock_begun = true;
+  Operation operation;
+  operation.type = FrameType::kClock;
+  operation.session = id;
+  operation.seq = header.seq;
+  operation.clock = header.clock;
+  operation.bytes = kFrameHeaderBytes;
+  for (const auto& [table_id, table] : tables_) {
+    operation.needed = std::max(operation.needed, ClockGate::needed(table.rows->spec().consistency, header.clock));
+  }
+  gate_.finish(id, header.clock);
+  advance();  // what others wait for comes first
+  gate_operation(session, std::move(operation));
+  return {};
+}
+
+Result<Operation> ShardOwner::read_operation(Session& session, const Frame& frame, bool& keys_unknown) {
+  const FrameHeader& header = frame.header;
+  const auto found = tables_.find(header.table);
+  if (found == tables_.end()) {
+    return not_found("no table with id {} on this server: create or open it before use", header.table);
+  }
+  const TableSpec& spec = found->second.rows->spec();
+  Operation operation;
+  operation.type = header.type;
+  operation.session = header.session;
+  operation.rank = session.info.rank;
+  operation.seq = header.seq;
+  operation.table = header.table;
+  operation.clock = gate_.clock(header.session);
+  operation.needed = ClockGate::needed(spec.consistency, operation.clock);
+  operation.range = (header.flags & kFlagRange) != 0;
+  operation.first = header.extra;
+  operation.count = header.count;
+  operation.bytes = frame.size();
+  if (uint64_t{header.count} * spec.width * sizeof(float) > kPayloadBytesMax - 1024) {
+    return invalid("{} rows of width {} are more than one message holds", header.count, spec.width);
+  }
+  KeyCache& cache = session.key_caches.try_emplace(header.table, options_.key_cache_bytes).first->second;
+  auto payload = TRY(decode_payload(frame.bytes(), header.count, spec.width, !operation.range, operation.pushes(),
+                                    {&random_, &cache}));
+  if (payload.keys_unknown) {
+    keys_unknown = true;
+    return operation;
+  }
+  operation.keys = std::move(payload.keys);
+  operation.values = std::move(payload.values);
+  return operation;
+}
+
+void ShardOwner::gate_operation(Session& session, Operation operation) {
+  if (operation.needed <= gate_.minimum() || options_.sabotage.no_gate) return serve(session, operation, false);
+  send_waiting(session, operation);
+  session.waiting_bytes += operation.bytes;
+  session.waiting.push_back(std::move(operation));
+}
+
+void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
+  if (operation.type == FrameType::kClock) return reply(session, operation.seq, SharedBuffer());
+  const HeldTable& held = tables_.at(operation.table);
+  OwnedTable& table = *held.rows;
+  const uint32_t count = operation.count;
+  std::vector<float> values;
+  // A bsp push keeps the keys: read first. That is no difference to the reader, who sees the clock's beginning.
+  const bool bsp = table.spec().consistency.kind == Consistency::Kind::kBsp;
+  const auto read = [&]() -> Result<> {
+    if (!operation.pulls()) return {};
+    values.resize(size_t{count} * table.spec().width);
+    pulled_rows_.add(count);
+    return table.pull(operation, values);
+  };
+  const auto write = [&]() -> Result<> {
+    if (!operation.pushes() || repeated) return {};
+    pushed_rows_.add(count);
+    return table.push(operation);
+  };
+  const uint64_t seq = operation.seq;
+  const bool pulls = operation.pulls();
+  const auto outcome = [&]() -> Result<SharedBuffer> {
+    if (bsp) TRY(read());
+    TRY(write());
+    if (!bsp) TRY(read());
+    if (!pulls) return SharedBuffer();
+    held.plain_bytes->add(values.size() * sizeof(float));
+    auto encoded = encode_payload(table.spec().pull_filters, {}, values, count, {&random_, nullptr});
+    // A value that a filter cannot carry still has to reach the worker.
+    if (!encoded) encoded = encode_payload({}, {}, values, count, {&random_, nullptr});
+    held.sent_bytes->add((*encoded)->size());
+    return encoded;
+  };
+  reply(session, seq, outcome(), pulls ? count : 0);
+}
+
+// Lets through what the clocks allow by now, step by step, so that each read sees the very clock it asked for.
+void ShardOwner::advance() {
+  const uint32_t minimum = gate_.minimum();
+  while (true) {
+    uint32_t step = UINT32_MAX;
+    for (const auto& [id, table] : tables_) step = std::min(step, table.rows->next_settlement());
+    for (const auto& [id, session] : sessions_) {
+      for (const Operation& operation : session.waiting) step = std::min(step, operation.needed);
+    }
+    if (step > minimum) break;
+    step = std::max(step, served_minimum_);
+    for (auto& [id, table] : tables_) table.rows->settle(step);
+    for (auto& [id, session] : sessions_) {
+      std::deque<Operation> waiting = std::exchange(session.waiting, {});
+      session.waiting_bytes = 0;
+      for (Operation& operation : waiting) {
+        if (operation.needed <= step) {
+          serve(session, operation, false);
+        } else {
+          session.waiting_bytes += operation.bytes;
+          session.waiting.push_back(std::move(operation));
+        }
+      }
+    }
+    served_minimum_ = step;
+  }
+}
+
+void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outcome, uint32_t count) {
+  Frame frame;
+  frame.header.type = FrameType::kReply;
+  frame.header.session = session.info.session;
+  frame.header.seq = seq;
+  frame.header.extra = credit().packed();
+  frame.header.count = count;
+  frame.header.clock = gate_.minimum();
+  if (outcome) {
+    frame.payload = *std::move(outcome);
+  } else {
+    const ErrorMessage error{outcome.error().code, outcome.error().message};
+    session.failed[seq] = error;
+    frame.header.flags |= kFlagError;
+    frame.payload = encode(error);
+  }
+  if (session.lane == 0) return;  // it will ask
+  if (transport_.unsent_bytes(session.lane) > kUnsentBytesMax) {
+    log_warning("{} does not read its replies: its connection is closed", session.info.name());
+    transport_.close(session.lane);
+    session.lane = 0;
+    return;
+  }
+  transport_.send(session.lane, std::move(frame));
+}
+
+void ShardOwner::send_waiting(Session& session, const Operation& operation) {
+  if (session.lane == 0) return;
+  const std::string text = fmt::format("{} to finish clock {}", holding_back(operation.needed), operation.needed - 1);
+  send(session.lane, FrameType::kWaiting, session.info.session, operation.seq, encode(TextMessage{text}));
+}
+
+std::string ShardOwner::holding_back(uint32_t needed) const {
+  return gate_.holding_back(needed, [&](uint64_t id) {
+    const auto found = sessions_.find(id);
+    return found == sessions_.end() ? std::string("a worker that left") : found->second.info.name();
+  });
+}
+
+void ShardOwner::send(LaneId lane, FrameType type, uint64_t session, uint64_t seq, SharedBuffer payload) {
+  if (lane == 0) return;
+  Frame frame;
+  frame.header.type = type;
+  frame.header.session = session;
+  frame.header.seq = seq;
+  frame.payload = std::move(payload);
+  transport_.send(lane, std::move(frame));
+}
+
+// What all workers together may have unanswered is bounded: each gets its share.
+Credit ShardOwner::credit() const {
+  const uint64_t share = options_.memory_unanswered / std::max<size_t>(1, sessions_.size());
+  Credit credit = options_.credit;
+  credit.bytes = static_cast<uint32_t>(std::min<uint64_t>(credit.bytes, std::max<uint64_t>(share, kCreditBytesMin)));
+  return credit;
+}
+
+uint64_t ShardOwner::table_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [id, table] : tables_) bytes += table.rows->bytes();
+  return bytes;
+}
+
+Result<> ShardOwner::outcome() const {
+  if (!failure_.message.empty()) return failure_;
+  return {};
+}
+
+const OwnedTable* ShardOwner::table(TableId id) const {
+  const auto found = tables_.find(id);
+  return found == tables_.end() ? nullptr : found->second.rows.get();
+}
+
+uint64_t ShardOwner::held_bytes(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? 0 : found->second.stream.held_bytes() + found->second.waiting_bytes;
+}
+
+uint64_t ShardOwner::accepted(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? 0 : found->second.stream.accepted();
+}
+
+Result<> ShardOwner::peek(TableId id, Key key, std::span<float> out) const {
+  const OwnedTable* found = table(id);
+  if (found == nullptr) return not_found("no table {}", id);
+  Operation operation;
+  operation.keys = {key};
+  return found->pull(operation, out);
+}
+
+std::string ShardOwner::status_json() const {
+  JsonWriter json;
+  const NodeInfo* self = member_.self();
+  json.begin_object();
+  json.field("role", "server").field("name", self ? self->name() : std::string("server"));
+  json.field("joined", self != nullptr).field("waiting_for", member_.waiting_for());
+  json.field("min_clock", gate_.minimum()).field("bytes", table_bytes());
+  json.key("tables").begin_array();
+  for (const auto& [id, table] : tables_) {
+    const TableSpec& spec = table.rows->spec();
+    json.begin_object().field("name", spec.name).field("width", spec.width).field("updater", spec.updater.name);
+    json.field("rows", table.rows->rows()).field("bytes", table.rows->bytes()).end_object();
+  }
+  json.end_array();
+  json.key("workers").begin_array();
+  for (const auto& [id, session] : sessions_) {
+    json.begin_object().field("name", session.info.name()).field("connected", session.lane != 0);
+    json.field("requests", session.stream.accepted()).field("clock", gate_.clock(id));
+    json.field("held_bytes", session.stream.held_bytes() + session.waiting_bytes);
+    if (!session.waiting.empty()) json.field("waiting_for", holding_back(session.waiting.front().needed));
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.text();
+}
+
+}  // namespace pscloud

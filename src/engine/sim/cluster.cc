@@ -1,0 +1,381 @@
+#include "engine/sim/cluster.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pscloud {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr const char* kSchedulerAddress = "scheduler";
+constexpr Duration kFaultsFor = seconds(12);
+// After the last fault everything must have ended by then: the longest wait of Timing, twice over.
+constexpr Duration kLiveness = seconds(300);
+constexpr size_t kTraceSteps = 80;
+
+// A host needs its handler before the node, which needs its transport, exists.
+class Forward final : public LaneHandler {
+ public:
+  void set(LaneHandler* to) { to_ = to; }
+  void on_open(LaneId lane, const Peer& peer) override { to_->on_open(lane, peer); }
+  void on_frame(LaneId lane, Frame frame) override { to_->on_frame(lane, std::move(frame)); }
+  void on_close(LaneId lane, const Error& why) override { to_->on_close(lane, why); }
+  void on_wake() override { to_->on_wake(); }
+
+ private:
+  LaneHandler* to_ = nullptr;
+};
+
+}  // namespace
+
+SimCluster::SimCluster(uint64_t seed, const Sabotage& sabotage)
+    : seed_(seed),
+      sabotage_(sabotage),
+      random_(seed),
+      scenario_(Scenario::draw(random_)),
+      oracle_(scenario_.tables, scenario_.keys, scenario_.incarnations),
+      network_(random_.next(), clock_),
+      calm_at_(clock_.now() + kFaultsFor) {
+  network_.set_faults(scenario_.faults);
+  for (uint32_t i = 0; i < scenario_.processes; ++i) processes_.push_back(random_.next() | 1);
+  const Time start = clock_.now();
+  const auto soon = [&] { return random_.chance(0.7) ? start + Duration(random_.below(2000)) : sometime(seconds(3)); };
+  start_at(soon(), [this] { start_scheduler(); });
+  for (uint32_t process = 0; process < scenario_.processes; ++process) {
+    for (uint32_t owner = 0; owner < scenario_.owners; ++owner) {
+      start_at(soon(), [this, process, owner, id = processes_[process]] {
+        if (processes_[process] == id) start_owner(process, owner);  // else it crashed before
+      });
+    }
+  }
+  for (uint32_t i = 0; i < scenario_.workers; ++i) {
+    start_at(soon(), [this] { start_worker(); });
+  }
+  plan_faults();
+}
+
+Time SimCluster::sometime(Duration most) {
+  const double log_us = random_.uniform() * std::log(static_cast<double>(Duration(most).count()));
+  return clock_.now() + Duration(static_cast<int64_t>(std::exp(log_us)));
+}
+
+void SimCluster::start_at(Time when, std::function<void()> start) {
+  ++starts_;
+  network_.at(when, [this, start = std::move(start)] {
+    --starts_;
+    start();
+  });
+}
+
+void SimCluster::start_scheduler() {
+  SchedulerNode& node = schedulers_.emplace_back();
+  auto forward = std::make_unique<Forward>();
+  FakeTransport& transport = network_.add_host(*forward);
+  node.host = transport.host();
+  Scheduler::Options options;
+  options.job = "sim";
+  options.servers = static_cast<int>(scenario_.processes);
+  options.workers = static_cast<int>(scenario_.workers);
+  options.workers_min = static_cast<int>(scenario_.workers_min);
+  node.core = std::make_unique<Scheduler>(options, transport, clock_);
+  forward->set(node.core.get());
+  node.forward = std::move(forward);
+  (void)transport.listen(kSchedulerAddress);
+  scheduler_alive_ = true;
+  node.core->start();
+}
+
+void SimCluster::start_owner(uint32_t process, uint32_t owner) {
+  OwnerNode& node = owners_.emplace_back();
+  auto forward = std::make_unique<Forward>();
+  FakeTransport& transport = network_.add_host(*forward);
+  node.host = transport.host();
+  node.process = process;
+  node.random = std::make_unique<Random>(random_.next());
+  ShardOwner::Options options;
+  options.member.job = "sim";
+  options.member.scheduler = kSchedulerAddress;
+  options.member.self.session = random_.next() | 1;
+  options.member.self.process = processes_[process];
+  options.member.self.role = Role::kServer;
+  options.member.self.rank = Member::kNoRank;
+  options.member.self.owner = owner;
+  options.member.self.owners = scenario_.owners;
+  options.member.self.address = fmt::format("server{}.{}", process, owner);
+  options.credit = scenario_.credit;
+  options.key_cache_bytes = scenario_.key_cache_bytes;
+  options.sabotage = sabotage_;
+  (void)transport.listen(options.member.self.address);
+  node.core = std::make_unique<ShardOwner>(options, updaters_, transport, clock_, *node.random, metrics_);
+  forward->set(node.core.get());
+  node.forward = std::move(forward);
+  node.core->start();
+}
+
+void SimCluster::start_worker() {
+  if (workers_.size() >= scenario_.incarnations) return;
+  WorkerNode& node = workers_.emplace_back();
+  auto forward = std::make_unique<Forward>();
+  FakeTransport& transport = network_.add_host(*forward);
+  node.host = transport.host();
+  node.column = static_cast<uint32_t>(workers_.size() - 1);
+  node.session = random_.next() | 1;
+  node.random = std::make_unique<Random>(random_.next());
+  WorkerCore::Options options;
+  options.member.job = "sim";
+  options.member.scheduler = kSchedulerAddress;
+  options.member.self.session = node.session;
+  options.member.self.role = Role::kWorker;
+  options.member.self.rank = Member::kNoRank;
+  options.key_cache_bytes = scenario_.key_cache_bytes;
+  options.sabotage = sabotage_;
+  node.core = std::make_unique<WorkerCore>(options, transport, clock_, *node.random, metrics_);
+  forward->set(node.core.get());
+  node.forward = std::move(forward);
+  Script::Options script = scenario_.script;
+  script.column = node.column;
+  node.script = std::make_unique<Script>(
+      script, *node.core, oracle_, *node.random, [this](const std::string& what) { violated(what); },
+      [this](Duration after, std::function<void()> work) { network_.at(clock_.now() + after, std::move(work)); });
+  node.script->start();
+}
+
+void SimCluster::plan_faults() {
+  const Duration most = kFaultsFor - seconds(1);
+  for (uint32_t i = 0; i < scenario_.partitions; ++i) {
+    network_.at(sometime(most), [this] {
+      const int a = random_host();
+      const int b = random_host();
+      if (a < 0 || a == b || clock_.now() >= calm_at_) return;
+      network_.count_fault(random_.chance(0.5) ? "partition" : "one-way partition");
+      network_.block(a, b);
+      if (random_.chance(0.5)) network_.block(b, a);
+      network_.at(sometime(seconds(8)), [this] { network_.heal(); });
+    });
+  }
+  for (uint32_t i = 0; i < scenario_.pauses; ++i) {
+    network_.at(sometime(most), [this] {
+      if (const int host = random_host(); host >= 0) network_.pause(host, std::min(sometime(seconds(8)), calm_at_));
+    });
+  }
+  for (uint32_t i = 0; i < scenario_.worker_crashes; ++i) {
+    network_.at(sometime(most), [this] { crash_worker(random_.chance(0.7)); });
+  }
+  for (uint32_t i = 0; i < scenario_.server_crashes; ++i) {
+    network_.at(sometime(most), [this] { crash_process(static_cast<uint32_t>(random_.below(scenario_.processes))); });
+  }
+  for (uint32_t i = 0; i < scenario_.scheduler_crashes; ++i) {
+    network_.at(sometime(most), [this] { crash_scheduler(random_.chance(0.9)); });
+  }
+  network_.at(calm_at_, [this] {
+    network_.set_faults({});
+    network_.heal();
+  });
+}
+
+int SimCluster::random_host() {
+  std::vector<int> hosts;
+  if (scheduler_alive_) hosts.push_back(schedulers_.back().host);
+  for (const OwnerNode& owner : owners_) {
+    if (owner.alive) hosts.push_back(owner.host);
+  }
+  for (const WorkerNode& worker : workers_) {
+    if (worker.alive) hosts.push_back(worker.host);
+  }
+  return hosts.empty() ? -1 : hosts[random_.below(hosts.size())];
+}
+
+void SimCluster::crash_worker(bool restart) {
+  std::vector<WorkerNode*> running;
+  for (WorkerNode& worker : workers_) {
+    if (worker.alive && !worker.script->ended()) running.push_back(&worker);
+  }
+  if (running.empty()) return;
+  WorkerNode& victim = *running[random_.below(running.size())];
+  network_.count_fault("worker crash");
+  victim.alive = false;
+  victim.script->give_up();
+  oracle_.ends(victim.column, Oracle::Life::kLost);
+  network_.kill(victim.host, random_.chance(0.3));
+  if (restart) start_at(sometime(seconds(3)), [this] { start_worker(); });
+}
+
+void SimCluster::crash_process(uint32_t process) {
+  network_.count_fault("server crash");
+  const bool silent = random_.chance(0.3);
+  for (OwnerNode& owner : owners_) {
+    if (owner.process != process || !owner.alive) continue;
+    owner.alive = false;
+    server_lost_ = true;
+    network_.kill(owner.host, silent);
+  }
+  processes_[process] = random_.next() | 1;
+  if (!random_.chance(0.5)) return;
+  // Somebody starts it again, empty: it must not be taken for the one that died.
+  const Time when = sometime(seconds(3));
+  for (uint32_t owner = 0; owner < scenario_.owners; ++owner) {
+    start_at(when, [this, process, owner] { start_owner(process, owner); });
+  }
+}
+
+void SimCluster::crash_scheduler(bool restart) {
+  if (!scheduler_alive_ || schedulers_.back().core->finished()) return;
+  network_.count_fault("scheduler crash");
+  scheduler_alive_ = false;
+  network_.kill(schedulers_.back().host, random_.chance(0.3));
+  if (restart) start_at(sometime(seconds(3)), [this] { start_scheduler(); });
+}
+
+SimReport SimCluster::run() {
+  while (violation_.empty() && !ended()) {
+    if (!network_.step()) {
+      violated("nothing is left to happen, but not everybody has ended");
+      break;
+    }
+    ++step_count_;
+    steps_.push_back(network_.last_step());
+    if (steps_.size() > kTraceSteps) steps_.pop_front();
+    check_step();
+    if (clock_.now() > calm_at_ + kLiveness) violated("the job has not ended long after the last fault");
+  }
+  if (violation_.empty()) check_end();
+  SimReport report;
+  report.seed = seed_;
+  report.violation = violation_;
+  if (!violation_.empty()) report.trace = trace();
+  report.steps = step_count_;
+  report.virtual_seconds = static_cast<double>(clock_.now().us) * 1e-6;
+  report.job_failed = schedulers_.empty() || !schedulers_.back().core->outcome();
+  report.faults = network_.fault_counts();
+  return report;
+}
+
+void SimCluster::check_step() {
+  if (scheduler_alive_) {
+    // From the moment the scheduler has decided, owners may act on it.
+    for (const NodeInfo& node : schedulers_.back().core->view().nodes) {
+      if (node.role != Role::kWorker || node.state == NodeState::kLive) continue;
+      for (WorkerNode& worker : workers_) {
+        if (worker.session != node.session || oracle_.life(worker.column) != Oracle::Life::kRunning) continue;
+        oracle_.ends(worker.column, node.state == NodeState::kDone ? Oracle::Life::kDone : Oracle::Life::kLost);
+      }
+    }
+  }
+  const int host = network_.last_step().to;
+  for (OwnerNode& owner : owners_) {
+    if (owner.host == host && owner.alive) check_owner(owner);
+  }
+  for (const WorkerNode& worker : workers_) {
+    if (worker.host == host && worker.alive) check_worker(worker);
+  }
+}
+
+void SimCluster::check_owner(OwnerNode& owner) {
+  const ShardOwner& core = *owner.core;
+  if (core.gate().minimum() < owner.minimum) violated("the minimum of the clocks went back");
+  owner.minimum = core.gate().minimum();
+  for (const WorkerNode& worker : workers_) {
+    const uint64_t limit = scenario_.bytes_held_max();
+    if (core.held_bytes(worker.session) > limit) {
+      violated(fmt::format("an owner holds {} bytes for one worker; its limit is {}", core.held_bytes(worker.session),
+                           limit));
+    }
+  }
+  judge_rows(owner, false);
+  if (core.finished() && !owner.judged) {
+    owner.judged = true;
+    if (core.outcome()) judge_rows(owner, true);
+  }
+}
+
+void SimCluster::judge_rows(OwnerNode& owner, bool at_end) {
+  std::vector<float> row(scenario_.incarnations);
+  for (uint32_t table = 0; table < scenario_.tables.size(); ++table) {
+    const OwnedTable* held = owner.core->table(table_id(scenario_.tables[table].name));
+    if (held == nullptr || held->rows() == 0) continue;
+    for (size_t key = 0; key < scenario_.keys.size(); ++key) {
+      if (!owner.core->holds(scenario_.keys[key])) continue;
+      if (!owner.core->peek(table_id(scenario_.tables[table].name), scenario_.keys[key], row)) continue;
+      const std::string fault = oracle_.judge_row(table, key, row, at_end);
+      if (!fault.empty()) violated(fault);
+    }
+  }
+}
+
+void SimCluster::check_worker(const WorkerNode& worker) {
+  for (const auto& channel : worker.core->channels()) {
+    const uint64_t limit = scenario_.bytes_held_max();
+    if (channel->unanswered_bytes() > limit) {
+      violated(fmt::format("a worker has {} bytes unanswered; its credit is {}", channel->unanswered_bytes(), limit));
+    }
+    if (!channel->idle() && channel->waiting_for().empty()) violated("a request waits and does not say for whom");
+  }
+}
+
+bool SimCluster::ended() const {
+  if (starts_ > 0) return false;
+  if (scheduler_alive_ && !schedulers_.back().core->finished()) return false;
+  for (const OwnerNode& owner : owners_) {
+    if (owner.alive && !owner.core->finished()) return false;
+  }
+  for (const WorkerNode& worker : workers_) {
+    if (worker.alive && !worker.script->ended()) return false;
+  }
+  return true;
+}
+
+void SimCluster::check_end() {
+  const bool failed = !schedulers_.back().core->outcome();
+  if (failed && scenario_.calm) {
+    violated("the job failed though nothing broke: " + schedulers_.back().core->outcome().error().message);
+  }
+  if (failed && schedulers_.back().core->outcome().error().message.empty()) violated("the job failed without a reason");
+  for (const WorkerNode& worker : workers_) {
+    // One that came after the end is rightly sent away.
+    if (scenario_.calm && worker.core->member().joined() && !worker.script->error().message.empty()) {
+      violated("a worker failed though nothing broke: " + worker.script->error().message);
+    }
+  }
+}
+
+void SimCluster::violated(const std::string& what) {
+  if (violation_.empty()) violation_ = what;
+}
+
+std::string SimCluster::host_name(int host) const {
+  for (const SchedulerNode& node : schedulers_) {
+    if (node.host == host) return "scheduler";
+  }
+  for (const OwnerNode& node : owners_) {
+    if (node.host == host)
+      return node.core->member().self() ? node.core->member().self()->name() : fmt::format("server host {}", host);
+  }
+  for (const WorkerNode& node : workers_) {
+    if (node.host == host) return fmt::format("worker incarnation {}", node.column);
+  }
+  return "-";
+}
+
+std::string SimCluster::trace() const {
+  std::string text = "scenario: " + scenario_.text() + "\n";
+  for (const FakeNetwork::Step& step : steps_) {
+    text += fmt::format("{:12.6f} {:>22} -> {:<22} {}", static_cast<double>(step.time.us) * 1e-6, host_name(step.from),
+                        host_name(step.to), step.what);
+    if (step.type != FrameType{}) text += fmt::format(" {} seq {}", frame_type_name(step.type), step.seq);
+    text += '\n';
+  }
+  if (scheduler_alive_) text += "scheduler: " + schedulers_.back().core->status_json() + "\n";
+  for (const OwnerNode& owner : owners_) {
+    text += fmt::format("{}{}: {}\n", host_name(owner.host), owner.alive ? "" : " (dead)", owner.core->status_json());
+  }
+  for (const WorkerNode& worker : workers_) {
+    text += fmt::format("{}{}: {} {}\n", host_name(worker.host), worker.alive ? "" : " (dead)",
+                        worker.core->status_json(), worker.script->error().message);
+  }
+  return text;
+}
+
+}  // namespace pscloud

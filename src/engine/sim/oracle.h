@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pscloud/table.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// Knows what every worker has pushed and been told, and so what a table may hold at any moment.
+// Each incarnation of a worker has a column of its own and adds 1 to it, so that a row says exactly whose pushes
+// it has seen: integers, no rounding, no doubt.
+class Oracle {
+ public:
+  enum class Life : uint8_t {
+    kRunning,
+    kDone,  // said goodbye after all its requests were answered
+    kLost,  // crashed, fenced or failed: what it had not been told of may or may not have happened
+  };
+
+  // `columns`: incarnations at most; `keys`: of every table.
+  Oracle(std::vector<TableSpec> tables, std::vector<Key> keys, uint32_t columns);
+
+  const std::vector<TableSpec>& tables() const { return tables_; }
+  const std::vector<Key>& keys() const { return keys_; }
+  uint32_t columns() const { return columns_; }
+
+  // What column's worker did, in its own order.
+  void begins(uint32_t column, uint32_t clock);
+  void pushed(uint32_t table, size_t key, uint32_t column);        // handed to the engine
+  void acknowledged(uint32_t table, size_t key, uint32_t column);  // the engine said ok, in order
+  void ticked(uint32_t column);                                    // asked to end its clock
+  void ends(uint32_t column, Life life);
+  Life life(uint32_t column) const { return workers_[column].life; }
+
+  // A read is remembered when it is asked for and judged when it is answered. Violations come back as text.
+  struct Read {
+    uint32_t table;
+    uint32_t column;
+    uint32_t clock;
+    std::vector<size_t> keys;
+    std::vector<uint32_t> least;  // for each key and column: what it must see
+  };
+  Read begin_read(uint32_t table, uint32_t column, std::vector<size_t> keys) const;
+  std::string judge(const Read& read, const std::vector<float>& values);
+
+  // The value of one row at any time: nothing twice, nothing invented; at the end everything acknowledged.
+  std::string judge_row(uint32_t table, size_t key, const std::vector<float>& row, bool at_end) const;
+
+ private:
+  struct Cell {
+    std::vector<uint32_t> clocks;  // of each push, in order
+    uint32_t acknowledged = 0;
+    uint32_t before(uint32_t clock) const;  // pushes made before that clock
+  };
+  struct Worker {
+    Life life = Life::kRunning;
+    bool begun = false;
+    uint32_t clock = 0;
+  };
+  const Cell& cell(uint32_t table, size_t key, uint32_t column) const {
+    return cells_[(table * keys_.size() + key) * columns_ + column];
+  }
+  Cell& cell(uint32_t table, size_t key, uint32_t column) {
+    return cells_[(table * keys_.size() + key) * columns_ + column];
+  }
+  std::string describe(uint32_t table, size_t key, uint32_t column) const;
+
+  std::vector<TableSpec> tables_;
+  std::vector<Key> keys_;
+  uint32_t columns_;
+  std::vector<Cell> cells_;
+  std::vector<Worker> workers_;
+  std::map<std::tuple<uint32_t, uint32_t, size_t, uint32_t>, uint32_t> seen_;  // reader, table, key, column
+};
+
+}  // namespace pscloud

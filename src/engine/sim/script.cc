@@ -1,0 +1,138 @@
+#include "engine/sim/script.h"
+
+#include <algorithm>
+
+#include "engine/message.h"
+#include "engine/slicer.h"
+
+namespace pscloud {
+
+Script::Script(Options options, WorkerCore& core, Oracle& oracle, Random& random,
+               std::function<void(const std::string&)> violation,
+               std::function<void(Duration, std::function<void()>)> later)
+    : options_(options),
+      core_(core),
+      oracle_(oracle),
+      random_(random),
+      violation_(std::move(violation)),
+      later_(std::move(later)) {
+  for (const TableSpec& spec : oracle_.tables()) specs_.push_back(std::make_shared<const TableSpec>(spec));
+}
+
+void Script::start() {
+  core_.start(guarded([this] {
+    oracle_.begins(options_.column, core_.clock());
+    create_tables(0);
+  }));
+}
+
+// A step that follows when the last one went well.
+std::function<void(const Result<>&)> Script::guarded(std::function<void()> then) {
+  return [this, then = std::move(then)](const Result<>& result) {
+    if (dead_ || ended_) return;
+    if (!result) return fail(result.error());
+    then();
+  };
+}
+
+void Script::fail(const Error& why) {
+  if (why.message.empty()) violation_("a request failed without saying why");
+  error_ = why;
+  ended_ = true;
+  oracle_.ends(options_.column, Oracle::Life::kLost);
+  core_.leave(true, "its script failed", [](const Result<>&) {});
+}
+
+void Script::create_tables(uint32_t table) {
+  if (table == specs_.size()) return next();
+  std::vector<Slice> slices;
+  for (uint32_t owner = 0; owner < core_.owners(); ++owner) {
+    Part part;
+    part.type = FrameType::kCreateTable;
+    part.raw = encode(*specs_[table]);
+    slices.push_back({owner, std::move(part), nullptr});
+  }
+  core_.submit("create", std::move(slices), guarded([this, table] { create_tables(table + 1); }));
+}
+
+void Script::think() {
+  if (options_.think_max.count() == 0) return next();
+  later_(Duration(static_cast<int64_t>(random_.below(options_.think_max.count()))), [this] { next(); });
+}
+
+void Script::next() {
+  // What need not be waited for is not: many requests are under way when the next fault comes.
+  while (!dead_ && !ended_) {
+    if (operation_ == options_.operations) return end_round();
+    ++operation_;
+    const bool wait = !random_.chance(options_.impatient);
+    const auto table = static_cast<uint32_t>(random_.below(specs_.size()));
+    std::vector<size_t> chosen;
+    for (size_t key = 0; key < oracle_.keys().size(); ++key) {
+      if (random_.chance(0.5)) chosen.push_back(key);
+    }
+    if (chosen.empty()) chosen.push_back(random_.below(oracle_.keys().size()));
+    std::ranges::sort(chosen, {}, [&](size_t key) { return oracle_.keys()[key]; });
+    std::vector<Key> keys;
+    for (const size_t key : chosen) keys.push_back(oracle_.keys()[key]);
+
+    const uint64_t kind = random_.below(10);
+    const FrameType type = kind < 5 ? FrameType::kPush : kind < 8 ? FrameType::kPull : FrameType::kPushPull;
+    const uint32_t width = oracle_.columns();
+    std::vector<float> values;
+    if (type != FrameType::kPull) {
+      values.assign(keys.size() * width, 0);
+      for (size_t i = 0; i < keys.size(); ++i) values[i * width + options_.column] = 1;
+    }
+    auto out = std::make_shared<std::vector<float>>(type == FrameType::kPush ? 0 : keys.size() * width, -1);
+    // The read half of a push-pull comes after its own push; a bsp table shows it only when the clock has ended.
+    if (type != FrameType::kPull) {
+      for (const size_t key : chosen) oracle_.pushed(table, key, options_.column);
+    }
+    auto read = std::make_shared<Oracle::Read>(oracle_.begin_read(table, options_.column, chosen));
+    auto slices = slice_keys(type, table_id(specs_[table]->name), specs_[table], core_.owners(), keys, values, *out);
+    const auto settle = [this, type, table, chosen, out, read, wait](const Result<>& result) {
+      if (dead_ || ended_) return;
+      if (!result) return fail(result.error());
+      if (type != FrameType::kPull) {
+        for (const size_t key : chosen) oracle_.acknowledged(table, key, options_.column);
+      }
+      if (type != FrameType::kPush) {
+        if (const std::string violation = oracle_.judge(*read, *out); !violation.empty()) violation_(violation);
+      }
+      if (wait) think();
+    };
+    core_.submit("operation", std::move(slices), settle);
+    if (wait) return;
+  }
+}
+
+void Script::end_round() {
+  operation_ = 0;
+  ++round_;
+  if (round_ > options_.rounds) {
+    core_.leave(false, "", [this](const Result<>& result) {
+      if (dead_ || ended_) return;
+      ended_ = true;
+      oracle_.ends(options_.column, result ? Oracle::Life::kDone : Oracle::Life::kLost);
+      if (!result) error_ = result.error();
+    });
+    return;
+  }
+  oracle_.ticked(options_.column);
+  const bool barrier = options_.barrier_every > 0 && round_ % options_.barrier_every == 0;
+  const auto then = guarded([this, barrier] {
+    if (!barrier) return next();
+    core_.barrier(guarded([this] { next(); }));
+  });
+  if (random_.chance(options_.impatient)) {
+    core_.tick([this](const Result<>& result) {
+      if (!dead_ && !ended_ && !result) fail(result.error());
+    });
+    then({});
+  } else {
+    core_.tick(then);
+  }
+}
+
+}  // namespace pscloud

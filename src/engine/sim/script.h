@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/sim/oracle.h"
+#include "engine/worker_core.h"
+
+namespace pscloud {
+
+// What one incarnation of a worker does in a simulated job: creates the tables, then rounds of pushes and pulls on
+// random keys, some waited for and some not, clocks, barriers; then goodbye. Tells the oracle everything.
+class Script {
+ public:
+  struct Options {
+    uint32_t column = 0;
+    uint32_t rounds = 3;
+    uint32_t operations = 4;     // in a round
+    uint32_t barrier_every = 0;  // rounds; 0: never. All workers alike, or their program would be wrong
+    double impatient = 0.3;      // chance not to wait for an answer
+    Duration think_max{};        // pause before the next step, at most
+  };
+
+  Script(Options options, WorkerCore& core, Oracle& oracle, Random& random,
+         std::function<void(const std::string&)> violation, std::function<void(Duration, std::function<void()>)> later);
+
+  void start();
+  bool ended() const { return ended_; }
+  const Error& error() const { return error_; }  // why it ended early; empty message: it did not
+  void give_up() { dead_ = true; }               // the worker was killed: nothing it was told counts any more
+
+ private:
+  void create_tables(uint32_t table);
+  void next();
+  void think();  // then next()
+  void end_round();
+  void fail(const Error& why);
+  std::function<void(const Result<>&)> guarded(std::function<void()> then);
+
+  const Options options_;
+  WorkerCore& core_;
+  Oracle& oracle_;
+  Random& random_;
+  std::function<void(const std::string&)> violation_;
+  std::function<void(Duration, std::function<void()>)> later_;
+  std::vector<std::shared_ptr<const TableSpec>> specs_;
+  uint32_t round_ = 0;
+  uint32_t operation_ = 0;
+  bool ended_ = false;
+  bool dead_ = false;
+  Error error_{Code::kUnavailable, ""};
+};
+
+}  // namespace pscloud

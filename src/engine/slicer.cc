@@ -1,0 +1,123 @@
+#include "engine/slicer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/key_range.h"
+
+namespace pscloud {
+
+namespace {
+
+constexpr size_t kPartBytes = size_t{1} << 20;
+
+size_t rows_per_part(size_t width) { return std::max<size_t>(1, kPartBytes / (sizeof(Key) + width * sizeof(float))); }
+
+uint32_t owner_of_row(uint64_t row, uint64_t rows, uint32_t owners) {
+  // dense_range cuts at floor(rows*i/owners): the owner is near row*owners/rows.
+  auto owner = static_cast<uint32_t>(static_cast<unsigned __int128>(row) * owners / rows);
+  while (row >= dense_range(rows, owner, owners).second) ++owner;
+  while (row < dense_range(rows, owner, owners).first) --owner;
+  return owner;
+}
+
+Part new_part(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec) {
+  Part part;
+  part.type = type;
+  part.table = table;
+  part.spec = spec;
+  return part;
+}
+
+// Rows of the answer that lie together in `out`.
+std::function<void(const Part::Answer&)> contiguous_sink(std::span<float> out) {
+  return [out](const Part::Answer& answer) {
+    if (!out.empty()) std::memcpy(out.data(), answer.values.data(), out.size_bytes());
+  };
+}
+
+}  // namespace
+
+std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec,
+                              uint32_t owners, std::span<const Key> keys, std::span<const float> values,
+                              std::span<float> out) {
+  const size_t width = spec->width;
+  const size_t most = rows_per_part(width);
+  const bool dense = spec->kind == TableKind::kDense;
+  std::vector<Slice> slices;
+
+  if (owners == 1 || dense) {
+    // What one owner holds is a run of the sorted list.
+    for (size_t begin = 0; begin < keys.size();) {
+      const uint32_t owner = owners == 1 ? 0 : owner_of_row(keys[begin], spec->rows, owners);
+      size_t end = std::min(keys.size(), begin + most);
+      if (owners > 1) {
+        const uint64_t last = dense_range(spec->rows, owner, owners).second;
+        end = std::lower_bound(keys.begin() + begin, keys.begin() + end, last) - keys.begin();
+      }
+      Slice slice{owner, new_part(type, table, spec), nullptr};
+      slice.part.count = static_cast<uint32_t>(end - begin);
+      slice.part.keys.assign(keys.begin() + begin, keys.begin() + end);
+      if (!values.empty()) slice.part.values.assign(values.begin() + begin * width, values.begin() + end * width);
+      if (!out.empty()) slice.sink = contiguous_sink(out.subspan(begin * width, (end - begin) * width));
+      slices.push_back(std::move(slice));
+      begin = end;
+    }
+    return slices;
+  }
+
+  std::vector<std::vector<uint32_t>> positions(owners);
+  for (auto& list : positions) list.reserve(keys.size() / owners + 16);
+  for (size_t i = 0; i < keys.size(); ++i) positions[owner_of(keys[i], owners)].push_back(static_cast<uint32_t>(i));
+  for (uint32_t owner = 0; owner < owners; ++owner) {
+    const std::span<const uint32_t> mine = positions[owner];
+    for (size_t begin = 0; begin < mine.size(); begin += most) {
+      const auto part_positions = mine.subspan(begin, std::min(most, mine.size() - begin));
+      Slice slice{owner, new_part(type, table, spec), nullptr};
+      slice.part.count = static_cast<uint32_t>(part_positions.size());
+      slice.part.keys.reserve(part_positions.size());
+      slice.part.values.reserve(values.empty() ? 0 : part_positions.size() * width);
+      for (const uint32_t at : part_positions) {
+        slice.part.keys.push_back(keys[at]);
+        if (values.empty()) continue;
+        const auto row = values.subspan(size_t{at} * width, width);
+        slice.part.values.insert(slice.part.values.end(), row.begin(), row.end());
+      }
+      if (!out.empty()) {
+        slice.sink = [out, width, rows = std::vector<uint32_t>(part_positions.begin(), part_positions.end())](
+                         const Part::Answer& answer) {
+          for (size_t i = 0; i < rows.size(); ++i) {
+            std::memcpy(&out[size_t{rows[i]} * width], &answer.values[i * width], width * sizeof(float));
+          }
+        };
+      }
+      slices.push_back(std::move(slice));
+    }
+  }
+  return slices;
+}
+
+std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec,
+                              uint32_t owners, uint64_t first, uint64_t rows, std::span<const float> values,
+                              std::span<float> out) {
+  const size_t width = spec->width;
+  const size_t most = rows_per_part(width);
+  std::vector<Slice> slices;
+  for (uint64_t begin = first; begin < first + rows;) {
+    const uint32_t owner = owner_of_row(begin, spec->rows, owners);
+    const uint64_t end = std::min({first + rows, begin + most, dense_range(spec->rows, owner, owners).second});
+    Slice slice{owner, new_part(type, table, spec), nullptr};
+    slice.part.range = true;
+    slice.part.first = begin;
+    slice.part.count = static_cast<uint32_t>(end - begin);
+    const size_t offset = (begin - first) * width;
+    const size_t size = (end - begin) * width;
+    if (!values.empty()) slice.part.values.assign(values.begin() + offset, values.begin() + offset + size);
+    if (!out.empty()) slice.sink = contiguous_sink(out.subspan(offset, size));
+    slices.push_back(std::move(slice));
+    begin = end;
+  }
+  return slices;
+}
+
+}  // namespace pscloud

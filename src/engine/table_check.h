@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// Checks that every table makes before it changes anything. kInvalid names what is wrong and where.
+
+Result<> check_keys_increase(std::span<const Key> keys);
+
+Result<> check_float_count(size_t rows, uint32_t width, size_t floats);
+
+// The position of the first NaN or infinity; values.size() if there is none.
+size_t first_not_finite(std::span<const float> values);
+
+// What `spec` starts a row with: uniform in [low, high] from the seed, the key and the column, so a row is the same
+// whichever server makes it, and whenever.
+void fill_initial(const InitialValues& initial, Key key, std::span<float> row);
+
+}  // namespace pscloud

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/table_store.h"
+
+namespace pscloud {
+
+// Rows first_row..first_row+row_count-1 of a dense table, all there from the start. Values and state are two arrays,
+// each row by row: a pull copies one piece of memory and an updater without state touches nothing else.
+class DenseTable final : public TableStore {
+ public:
+  DenseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, uint64_t first_row, uint64_t row_count);
+
+  Result<> push(std::span<const Key> keys, std::span<const float> values) override;
+  Result<> pull(std::span<const Key> keys, std::span<float> out) const override;
+  Result<> push_range(uint64_t first, std::span<const float> values) override;
+  Result<> pull_range(uint64_t first, std::span<float> out) const override;
+  Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) override;
+  Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
+
+  const TableSpec& spec() const override { return spec_; }
+  uint64_t rows() const override { return row_count_; }
+  uint64_t bytes() const override;
+
+ private:
+  Result<> check_rows(std::span<const Key> keys, size_t floats) const;
+  Result<> check_range(uint64_t first, size_t floats) const;
+  Result<> check_values(uint64_t first, std::span<const Key> keys, std::span<const float> values) const;
+  void update_run(uint64_t first, const float* pushed, size_t rows);
+
+  const TableSpec spec_;
+  const std::string place_;  // opens every message
+  const std::unique_ptr<Updater> updater_;
+  const uint64_t first_row_;
+  const uint64_t row_count_;
+  const size_t state_width_;
+  std::vector<float> values_;
+  std::vector<float> states_;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,253 @@
+#include "engine/table_sparse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "engine/table_check.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+TableSpec sparse_spec(uint32_t width, const std::string& updater = "add") {
+  TableSpec spec;
+  spec.name = "s";
+  spec.width = width;
+  spec.updater.name = updater;
+  return spec;
+}
+
+std::unique_ptr<TableStore> make(const TableSpec& spec, uint64_t bytes_max = uint64_t{1} << 32) {
+  auto table = TableStore::make(spec, UpdaterCatalog(), 0, 0, bytes_max);
+  EXPECT_TRUE(table.has_value()) << table.error().message;
+  return *std::move(table);
+}
+
+std::vector<float> pull(const TableStore& table, const std::vector<Key>& keys) {
+  std::vector<float> values(keys.size() * table.spec().width);
+  const auto result = table.pull(keys, values);
+  EXPECT_TRUE(result.has_value()) << result.error().message;
+  return values;
+}
+
+TEST(SparseTable, EveryNumberIsAKey) {
+  const auto table = make(sparse_spec(1));
+  const std::vector<Key> keys{0, 1, uint64_t{1} << 63, UINT64_MAX - 1, UINT64_MAX};
+  ASSERT_TRUE(table->push(keys, std::vector<float>{1, 2, 3, 4, 5}).has_value());
+  EXPECT_EQ(table->rows(), 5u);
+  EXPECT_EQ(pull(*table, keys), (std::vector<float>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(pull(*table, {2, uint64_t{1} << 62}), (std::vector<float>{0, 0}));
+  EXPECT_EQ(table->rows(), 5u);  // a pull makes nothing
+}
+
+TEST(SparseTable, KeysOfOneLineAndTagDoNotShareARow) {
+  // Same segment and same tag, neighbouring lines: all but the bits in the middle of the mixed key agree.
+  std::set<Key> sorted;
+  for (uint64_t i = 0; i < 300; ++i) sorted.insert(unmix_key(0x0012000000000abc + (i << 16)));
+  const std::vector<Key> keys(sorted.begin(), sorted.end());
+  std::vector<float> values(keys.size());
+  std::iota(values.begin(), values.end(), 1.0f);
+  const auto table = make(sparse_spec(1));
+  ASSERT_TRUE(table->push(keys, values).has_value());
+  EXPECT_EQ(pull(*table, keys), values);
+  EXPECT_EQ(table->rows(), keys.size());
+}
+
+TEST(SparseTable, KeepsAllRowsWhileItGrows) {
+  const auto table = make(sparse_spec(2, "assign"));
+  Random random(7);
+  std::map<Key, float> model;
+  for (int push = 0; push < 60; ++push) {
+    std::map<Key, float> batch;
+    for (int i = 0; i < 5000; ++i) batch[random.below(400000)] = static_cast<float>(random.below(1000));
+    std::vector<Key> keys;
+    std::vector<float> values;
+    for (const auto& [key, value] : batch) {
+      keys.push_back(key);
+      values.push_back(value);
+      values.push_back(value + 0.5f);
+      model[key] = value;
+    }
+    ASSERT_TRUE(table->push(keys, values).has_value());
+    ASSERT_EQ(table->rows(), model.size());
+  }
+  std::vector<Key> keys;
+  std::vector<float> expected;
+  for (const auto& [key, value] : model) {
+    keys.push_back(key);
+    expected.push_back(value);
+    expected.push_back(value + 0.5f);
+  }
+  EXPECT_EQ(pull(*table, keys), expected);
+}
+
+TEST(SparseTable, AbsentKeysShowTheirInitialValuesAndStartFromThem) {
+  TableSpec spec = sparse_spec(3);
+  spec.initial = {-1, 1, 9};
+  const auto table = make(spec);
+  const std::vector<Key> keys{3, 4};
+  std::vector<float> initial(6);
+  fill_initial(spec.initial, 3, std::span(initial).first(3));
+  fill_initial(spec.initial, 4, std::span(initial).last(3));
+  EXPECT_EQ(pull(*table, keys), initial);
+  ASSERT_TRUE(table->push(std::vector<Key>{4}, std::vector<float>{1, 1, 1}).has_value());
+  for (size_t i = 3; i < 6; ++i) initial[i] += 1;
+  EXPECT_EQ(pull(*table, keys), initial);
+  EXPECT_EQ(table->rows(), 1u);
+}
+
+TEST(SparseTable, BadPushesChangeNothing) {
+  const auto table = make(sparse_spec(2));
+  ASSERT_TRUE(table->push(std::vector<Key>{5}, std::vector<float>{1, 2}).has_value());
+  const auto refused = [&](const Result<>& result, const char* why) {
+    ASSERT_FALSE(result.has_value()) << why;
+    EXPECT_EQ(result.error().code, Code::kInvalid);
+    EXPECT_THAT(result.error().message, HasSubstr("table s: "));
+    EXPECT_THAT(result.error().message, HasSubstr(why));
+    EXPECT_EQ(table->rows(), 1u);
+    EXPECT_EQ(pull(*table, {5}), (std::vector<float>{1, 2}));
+  };
+  const std::vector<Key> keys{5, 6}, falling{6, 5}, same{5, 5};
+  const std::vector<float> good(4, 1.0f), bad{1, 1, -INFINITY, 1};
+  refused(table->push(keys, bad), "key 6 has -inf in column 0");
+  refused(table->prepare_push(keys, bad), "key 6 has -inf in column 0");
+  refused(table->push(falling, good), "position 1 has key 5 after 6");
+  refused(table->push(same, good), "position 1 has key 5 after 5");
+  refused(table->push(keys, std::vector<float>(3)), "2 rows of width 2 need 4 floats, not 3");
+  refused(table->push_range(0, good), "no ranges");
+  refused(table->prepare_push_range(0, good), "no ranges");
+  std::vector<float> out(4);
+  refused(table->pull_range(0, out), "no ranges");
+  refused(table->pull(falling, out), "strictly increase");
+  refused(table->pull(keys, std::span(out).first(2)), "need 4 floats");
+  // Prepared rows are there and unchanged.
+  EXPECT_TRUE(table->prepare_push(keys, good).has_value());
+  EXPECT_EQ(table->rows(), 2u);
+  EXPECT_EQ(pull(*table, keys), (std::vector<float>{1, 2, 0, 0}));
+}
+
+TEST(SparseTable, PushBeyondTheBudgetChangesNothingAndSaysWhatToDo) {
+  TableSpec spec = sparse_spec(1);
+  spec.bytes_max = 200000;
+  const auto table = make(spec);
+  Key next = 0;
+  Result<> result;
+  while (result) {
+    const uint64_t rows = table->rows(), bytes = table->bytes();
+    const std::vector<Key> keys{next, next + 1, next + 2};
+    const std::vector<float> values(3, 1.0f);
+    const auto prepared = table->prepare_push(keys, values);
+    result = table->push(keys, values);
+    EXPECT_EQ(prepared.has_value(), result.has_value());
+    EXPECT_LE(table->bytes(), 200000u);
+    if (!result) {
+      EXPECT_EQ(table->rows(), rows);
+      EXPECT_EQ(table->bytes(), bytes);
+    }
+    next += 3;
+  }
+  EXPECT_GT(table->rows(), 200000u / 40);
+  EXPECT_EQ(result.error().code, Code::kInvalid);
+  for (const char* part :
+       {"table s: ", "limit on this server owner is 200000", "raise bytes_max", "more servers", "fewer keys"})
+    EXPECT_THAT(result.error().message, HasSubstr(part));
+  // Rows that are there may still be pushed to.
+  EXPECT_TRUE(table->push(std::vector<Key>{0}, std::vector<float>{1}).has_value());
+  EXPECT_EQ(pull(*table, {0}), std::vector<float>{2});
+}
+
+TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
+  const auto table = make(sparse_spec(1, "ftrl"));
+  constexpr uint64_t kContent = 8 + 4 + 8;  // key, value, state
+  std::vector<Key> keys(20000);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::vector<float> values(keys.size(), 1.0f);
+  for (int push = 0; push < 25; ++push) {
+    ASSERT_TRUE(table->push(keys, values).has_value());
+    for (Key& key : keys) key += keys.size();
+    if (table->rows() < 100000) continue;  // a chunk of rows is 1 MB
+    EXPECT_LT(table->bytes(), table->rows() * kContent * 3 / 2 + (2 << 20)) << table->rows();
+  }
+}
+
+TEST(SparseTable, SmallTableIsSmall) {
+  const auto table = make(sparse_spec(1));
+  EXPECT_LT(table->bytes(), 10000u);
+  ASSERT_TRUE(table->push(std::vector<Key>{1, 2, 3}, std::vector<float>(3)).has_value());
+  EXPECT_LT(table->bytes(), 10000u);
+}
+
+TEST(SparseTable, RowsMayBeWide) {
+  const auto table = make(sparse_spec(65536, "adam"));
+  std::vector<float> values(2 * 65536, 1.0f);
+  ASSERT_TRUE(table->push(std::vector<Key>{7, 9}, values).has_value());
+  ASSERT_TRUE(table->push(std::vector<Key>{8, 9}, values).has_value());
+  const auto out = pull(*table, {8, 9});
+  EXPECT_NEAR(out[0], -0.001, 1e-6);
+  EXPECT_NEAR(out[2 * 65536 - 1], -0.002, 1e-6);
+}
+
+// Keys that collide often, the ends of the range, and some from everywhere.
+Key any_key() {
+  const auto small = rc::gen::inRange<Key>(0, 40);
+  const auto large = rc::gen::map(rc::gen::inRange<Key>(0, 5), [](Key key) { return UINT64_MAX - key; });
+  const auto crowded =
+      rc::gen::map(rc::gen::inRange<Key>(0, 40), [](Key key) { return unmix_key(0x0012000000000abc + (key << 44)); });
+  return *rc::gen::oneOf(small, large, crowded, rc::gen::arbitrary<Key>());
+}
+
+RC_GTEST_PROP(SparseTable, BehavesAsAMapOfRows, ()) {
+  TableSpec spec = sparse_spec(*rc::gen::element<uint32_t>(1, 2, 5, 9),
+                               *rc::gen::element<std::string>("add", "assign", "sgd", "adagrad", "adam", "ftrl"));
+  spec.initial = *rc::gen::element(InitialValues{}, InitialValues{0.5f, 0.5f, 0}, InitialValues{-1, 1, 3});
+  const auto table = make(spec);
+  const auto rule = *UpdaterCatalog().make(spec.updater);
+  struct Row {
+    std::vector<float> value, state;
+  };
+  std::map<Key, Row> model;
+  const auto steps = *rc::gen::inRange(1, 12);
+  for (int step = 0; step < steps; ++step) {
+    std::set<Key> sorted;
+    const auto count = *rc::gen::inRange(0, 60);
+    for (int i = 0; i < count; ++i) sorted.insert(any_key());
+    const std::vector<Key> keys(sorted.begin(), sorted.end());
+    if (*rc::gen::arbitrary<bool>()) {
+      std::vector<float> values;
+      for (const Key key : keys) {
+        for (uint32_t column = 0; column < spec.width; ++column)
+          values.push_back(static_cast<float>(*rc::gen::inRange(-100, 100)) / 8);
+        auto& row = model[key];
+        if (row.value.empty()) {
+          row = {std::vector<float>(spec.width), std::vector<float>(rule->state_width(spec.width))};
+          fill_initial(spec.initial, key, row.value);
+        }
+        rule->update(row.value, row.state, std::span(values).last(spec.width));
+      }
+      RC_ASSERT(table->prepare_push(keys, values).has_value());
+      RC_ASSERT(table->push(keys, values).has_value());
+    } else {
+      std::vector<float> expected;
+      for (const Key key : keys) {
+        std::vector<float> row(spec.width);
+        fill_initial(spec.initial, key, row);
+        if (model.contains(key)) row = model[key].value;
+        expected.insert(expected.end(), row.begin(), row.end());
+      }
+      RC_ASSERT(pull(*table, keys) == expected);
+    }
+    RC_ASSERT(table->rows() == model.size());
+  }
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,57 @@
+#include <cmath>
+
+#include "engine/updater_builtin.h"
+
+namespace pscloud {
+namespace {
+
+// FTRL-Proximal for each coordinate (McMahan et al. 2013, algorithm 1).
+// State of each value: z and s = sqrt(n), n being the sum of squared gradients. The root is kept, as the original
+// parameter server did, since every use of n takes it. The pairs (z, s) lie in the order of the values, so rows of any
+// width are one flat loop.
+//   s' = sqrt(s^2 + g^2);  z += g - (s'-s)/alpha * w;  s = s'
+//   w = 0 if |z| <= lambda1, else -(z - sign(z)*lambda1) / ((beta+s)/alpha + lambda2)
+class Ftrl final : public RunUpdater {
+ public:
+  Ftrl(float alpha, float beta, float lambda1, float lambda2)
+      : alpha_(alpha), beta_(beta), lambda1_(lambda1), lambda2_(lambda2) {}
+
+  size_t state_width(size_t width) const override { return 2 * width; }
+
+  void update_rows(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t rows,
+                   size_t width) const override {
+    const float alpha = alpha_;
+    const float beta = beta_;
+    const float lambda1 = lambda1_;
+    const float lambda2 = lambda2_;
+    for (size_t i = 0; i < rows * width; ++i) {
+      const float g = pushed[i];
+      const float s_before = states[2 * i + 1];
+      const float s = std::sqrt(s_before * s_before + g * g);
+      const float z = states[2 * i] + (g - (s - s_before) / alpha * values[i]);
+      // Where |z| <= lambda1 the quotient may be 0/0; it is not taken then.
+      const float w = (std::copysign(lambda1, z) - z) / ((beta + s) / alpha + lambda2);
+      states[2 * i] = z;
+      states[2 * i + 1] = s;
+      values[i] = std::abs(z) <= lambda1 ? 0.0f : w;
+    }
+  }
+
+ private:
+  const float alpha_;
+  const float beta_;
+  const float lambda1_;
+  const float lambda2_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Updater>> make_ftrl(const UpdaterSpec& spec) {
+  const auto numbers = TRY(read_numbers(spec, {{"alpha", 0.1f, NumberRange::kPositive},
+                                               {"beta", 1.0f, NumberRange::kNotNegative},
+                                               {"lambda1", 0.0f, NumberRange::kNotNegative},
+                                               {"lambda2", 0.0f, NumberRange::kNotNegative}}));
+  return std::make_unique<Ftrl>(numbers[0], numbers[1], numbers[2], numbers[3]);
+}
+
+}  // namespace pscloud

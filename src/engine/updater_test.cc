@@ -1,0 +1,220 @@
+#include "pscloud/updater.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<Updater> make(const UpdaterSpec& spec) {
+  auto updater = UpdaterCatalog().make(spec);
+  EXPECT_TRUE(updater.has_value()) << updater.error().message;
+  return *std::move(updater);
+}
+
+// The value of one float after each gradient, from 0 and zero state.
+std::vector<float> values_after(const UpdaterSpec& spec, const std::vector<float>& gradients) {
+  const auto updater = make(spec);
+  float value = 0;
+  std::vector<float> state(updater->state_width(1)), values;
+  for (const float gradient : gradients) {
+    updater->update({&value, 1}, state, {&gradient, 1});
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<float> some_gradients() {
+  Random random(7);
+  std::vector<float> gradients(50);
+  for (float& gradient : gradients) gradient = random.normal(0.3f, 2);
+  gradients[10] = 0;
+  return gradients;
+}
+
+void expect_close(const std::vector<float>& values, const std::vector<double>& expected, double relative) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(values[i], expected[i], relative * std::abs(expected[i]) + 1e-7) << "step " << i;
+}
+
+TEST(Updater, AddAddsAndAssignAssigns) {
+  EXPECT_EQ(values_after({"add", {}}, {1, 2, -4}), (std::vector<float>{1, 3, -1}));
+  EXPECT_EQ(values_after({"assign", {}}, {1, 2, -4}), (std::vector<float>{1, 2, -4}));
+}
+
+TEST(Updater, SgdFollowsItsFormula) {
+  double w = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) expected.push_back(w -= 0.125 * g);
+  expect_close(values_after({"sgd", {{"learning_rate", 0.125f}}}, some_gradients()), expected, 1e-5);
+}
+
+TEST(Updater, AdagradFollowsItsFormula) {
+  double w = 0, n = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) {
+    n += g * g;
+    expected.push_back(w -= 0.5 * g / (std::sqrt(n) + 0.01));
+  }
+  const UpdaterSpec spec{"adagrad", {{"learning_rate", 0.5f}, {"epsilon", 0.01f}}};
+  expect_close(values_after(spec, some_gradients()), expected, 1e-4);
+}
+
+TEST(Updater, AdamFollowsItsFormula) {
+  double w = 0, m = 0, v = 0;
+  int t = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) {
+    ++t;
+    m = 0.75 * m + 0.25 * g;
+    v = 0.875 * v + 0.125 * g * g;
+    w -= 0.5 * (m / (1 - std::pow(0.75, t))) / (std::sqrt(v / (1 - std::pow(0.875, t))) + 1e-3);
+    expected.push_back(w);
+  }
+  const UpdaterSpec spec{"adam", {{"learning_rate", 0.5f}, {"beta1", 0.75f}, {"beta2", 0.875f}, {"epsilon", 1e-3f}}};
+  expect_close(values_after(spec, some_gradients()), expected, 1e-4);
+}
+
+TEST(Updater, AdamStepsAreOfTheLearningRateFromTheFirstOn) {
+  // With the default betas and one gradient again and again, both corrected means are that gradient and its square.
+  const auto values = values_after({"adam", {}}, std::vector<float>(100, 3.0f));
+  EXPECT_NEAR(values[0], -0.001, 1e-6);
+  EXPECT_NEAR(values[99], -0.1, 1e-4);
+}
+
+TEST(Updater, FtrlFollowsItsFormula) {
+  const double alpha = 0.5, beta = 2, lambda1 = 1.5, lambda2 = 0.25;
+  double w = 0, z = 0, n = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) {
+    const double sigma = (std::sqrt(n + g * g) - std::sqrt(n)) / alpha;
+    z += g - sigma * w;
+    n += g * g;
+    w = std::abs(z) <= lambda1 ? 0 : -(z - std::copysign(lambda1, z)) / ((beta + std::sqrt(n)) / alpha + lambda2);
+    expected.push_back(w);
+  }
+  const UpdaterSpec spec{"ftrl", {{"alpha", 0.5f}, {"beta", 2}, {"lambda1", 1.5f}, {"lambda2", 0.25f}}};
+  expect_close(values_after(spec, some_gradients()), expected, 1e-4);
+}
+
+TEST(Updater, FtrlAgreesWithTheOriginalParameterServer) {
+  // Printed by the dmlc parameter server's FTRL entry.
+  const UpdaterSpec ctr{"ftrl", {{"alpha", 0.01f}, {"beta", 10}, {"lambda1", 10}, {"lambda2", 1}}};
+  const auto w = values_after(ctr, {-30, -20, 15, -5});
+  const float expected[] = {.00499875031f, .00934039307f, .00628299024f, .00729554512f};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(w[i], expected[i], 2e-9) << i;
+
+  const UpdaterSpec ones{"ftrl", {{"alpha", 1}, {"beta", 1}, {"lambda1", 1}, {"lambda2", 0}}};
+  const auto v = values_after(ones, {-1.5f, -.5f, 2});
+  EXPECT_NEAR(v[0], .2, 1e-7);
+  EXPECT_NEAR(v[1], .393712943, 1e-7);
+  EXPECT_EQ(v[2], 0);
+}
+
+TEST(Updater, FtrlKeepsZAndTheRootOfTheSumOfSquares) {
+  const auto updater = make({"ftrl", {{"alpha", 0.01f}, {"beta", 10}, {"lambda1", 10}, {"lambda2", 1}}});
+  float value = 0;
+  std::vector<float> state(2);
+  const float z[] = {-30, -53.0269996f, -40.8251345f, -46.0254305f};  // of the same run
+  double n = 0;
+  size_t i = 0;
+  for (const float g : {-30.f, -20.f, 15.f, -5.f}) {
+    updater->update({&value, 1}, state, {&g, 1});
+    n += static_cast<double>(g) * g;
+    EXPECT_NEAR(state[0], z[i++], 1e-5);
+    EXPECT_NEAR(state[1], std::sqrt(n), 1e-5);
+  }
+}
+
+TEST(Updater, FtrlWithoutRegularisationTakesAGradientOfZero) {
+  // beta 0 and no squares yet: the step size would be infinite.
+  EXPECT_EQ(values_after({"ftrl", {{"beta", 0}}}, {0, 0}), (std::vector<float>{0, 0}));
+}
+
+class EachUpdater : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, EachUpdater, testing::Values("add", "assign", "sgd", "adagrad", "adam", "ftrl"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST_P(EachUpdater, ManyRowsAtOnceAreTheSameBitsAsRowByRow) {
+  const auto updater = make({GetParam(), {}});
+  Random random(7);
+  for (const size_t width : {1, 2, 3, 7, 16, 33}) {
+    for (const size_t rows : {0, 1, 2, 5, 64, 100}) {
+      const size_t state_floats = updater->state_width(width);
+      std::vector<float> values(rows * width), states(rows * state_floats), pushed(rows * width);
+      for (float& value : values) value = random.normal(0, 1);
+      auto single_values = values;
+      auto single_states = states;
+      for (int push = 0; push < 3; ++push) {
+        for (float& gradient : pushed) gradient = random.normal(0, 1);
+        updater->update_rows(values.data(), states.data(), pushed.data(), rows, width);
+        for (size_t row = 0; row < rows; ++row) {
+          updater->update({single_values.data() + row * width, width},
+                          {single_states.data() + row * state_floats, state_floats},
+                          {pushed.data() + row * width, width});
+        }
+      }
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(values[i]), std::bit_cast<uint32_t>(single_values[i]));
+      for (size_t i = 0; i < states.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(states[i]), std::bit_cast<uint32_t>(single_states[i]));
+    }
+  }
+}
+
+TEST_P(EachUpdater, RefusesANumberItDoesNotKnow) {
+  const auto updater = UpdaterCatalog().make({GetParam(), {{"momentum", 0.9f}}});
+  ASSERT_FALSE(updater.has_value());
+  EXPECT_EQ(updater.error().code, Code::kInvalid);
+  EXPECT_THAT(updater.error().message, HasSubstr("no number called momentum; it has"));
+}
+
+TEST(UpdaterCatalog, NumbersOutOfRangeOrTwiceAreRefused) {
+  const auto refusal = [](const UpdaterSpec& spec) {
+    const auto updater = UpdaterCatalog().make(spec);
+    return updater ? "" : updater.error().message;
+  };
+  EXPECT_EQ(refusal({"sgd", {{"learning_rate", 0}}}), "learning_rate of updater sgd is 0, must be above 0");
+  EXPECT_THAT(refusal({"adam", {{"beta1", 1}}}), HasSubstr("0 or more and below 1"));
+  EXPECT_THAT(refusal({"ftrl", {{"lambda1", -1}}}), HasSubstr("0 or more"));
+  EXPECT_THAT(refusal({"ftrl", {{"alpha", NAN}}}), HasSubstr("alpha of updater ftrl is nan"));
+  EXPECT_THAT(refusal({"ftrl", {{"beta", 1}, {"beta", 2}}}), HasSubstr("twice"));
+  EXPECT_THAT(refusal({"ftrl", {{"l1", 1}}}), HasSubstr("it has alpha beta lambda1 lambda2"));
+}
+
+TEST(UpdaterCatalog, UnknownUpdaterListsTheKnownOnes) {
+  const auto updater = UpdaterCatalog().make({"ftrll", {}});
+  ASSERT_FALSE(updater.has_value());
+  EXPECT_EQ(updater.error().code, Code::kNotFound);
+  EXPECT_THAT(updater.error().message, HasSubstr("adagrad adam add assign ftrl sgd"));
+}
+
+// A user's own: the largest of all that was pushed.
+class Largest : public Updater {
+  void update(std::span<float> value, std::span<float>, std::span<const float> pushed) const override {
+    for (size_t i = 0; i < value.size(); ++i) value[i] = std::max(value[i], pushed[i]);
+  }
+};
+
+TEST(UpdaterCatalog, UsersOwnUpdaterNeedsOnlyOneRow) {
+  UpdaterCatalog catalog;
+  catalog.add("largest",
+              [](const UpdaterSpec&) -> Result<std::unique_ptr<Updater>> { return std::make_unique<Largest>(); });
+  const auto updater = catalog.make({"largest", {}});
+  ASSERT_TRUE(updater.has_value());
+  std::vector<float> values{1, 2, 3, 4};
+  const std::vector<float> pushed{0, 5, 9, 0};
+  (*updater)->update_rows(values.data(), nullptr, pushed.data(), 2, 2);
+  EXPECT_EQ(values, (std::vector<float>{1, 5, 9, 4}));
+}
+
+}  // namespace
+}  // namespace pscloud

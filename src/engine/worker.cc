@@ -1,0 +1,337 @@
+#include "pscloud/worker.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "base/log.h"
+#include "engine/message.h"
+#include "engine/node_loop.h"
+#include "engine/slicer.h"
+#include "engine/ticket.h"
+#include "engine/worker_core.h"
+
+namespace pscloud {
+
+namespace {
+
+// Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
+class Completion {
+ public:
+  Completion(std::shared_ptr<Ticket::State> ticket, std::function<void()> release)
+      : ticket_(std::move(ticket)), release_(std::move(release)) {}
+  ~Completion() { finish(unavailable("the worker has left the job")); }
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  void finish(const Result<>& outcome) {
+    if (!ticket_) return;
+    // Room for the next request first: a callback may make one.
+    if (release_) release_();
+    std::exchange(ticket_, nullptr)->finish(outcome);
+  }
+
+ private:
+  std::shared_ptr<Ticket::State> ticket_;
+  std::function<void()> release_;
+};
+
+// How many bytes are under way, for back-pressure on the caller.
+class Budget {
+ public:
+  explicit Budget(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  bool take(uint64_t bytes, Duration timeout) {
+    MutexLock lock(mutex_);
+    const auto fits = [&]() REQUIRES(mutex_) { return bytes_ == 0 || bytes_ + bytes <= bytes_max_; };
+    if (!changed_.wait_for(mutex_, timeout, fits)) return false;
+    bytes_ += bytes;
+    return true;
+  }
+  void give_back(uint64_t bytes) {
+    MutexLock lock(mutex_);
+    bytes_ -= bytes;
+    changed_.notify_all();
+  }
+
+ private:
+  const uint64_t bytes_max_;
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+class WorkerImpl final : public Worker {
+ public:
+  explicit WorkerImpl(const NodeOptions& options)
+      : options_(options), budget_(std::make_shared<Budget>(options.queue_bytes_max)) {}
+
+  Result<> start() {
+    loop_ = TRY(NodeLoop::make(options_));
+    WorkerCore::Options core;
+    core.member.job = options_.job;
+    core.member.scheduler = options_.scheduler;
+    core.member.timing = Timing::of(options_);
+    core.member.self.session = loop_->random().next() | 1;
+    core.member.self.role = Role::kWorker;
+    core.member.self.rank = options_.rank < 0 ? Member::kNoRank : static_cast<uint32_t>(options_.rank);
+    core_ = std::make_unique<WorkerCore>(core, loop_->transport(), loop_->clock(), loop_->random(), metrics_);
+    callback_thread_ = std::jthread([queue = callbacks_] { run_callbacks(*queue); });
+    loop_->start(*core_, [] {});
+    http_ = TRY(serve_status(
+        options_, [this] { return loop_->ask<std::string>([this] { return core_->status_json(); }, ""); }, metrics_));
+    TRY(on_loop([this](WorkerCore::Done done) {
+      core_->start([this, done = std::move(done)](const Result<>& ready) {
+        if (ready) {
+          rank_ = static_cast<int>(core_->member().self()->rank);
+          owners_ = core_->owners();
+          servers_ = core_->servers();
+        }
+        done(ready);
+      });
+    }));
+    return {};
+  }
+
+  ~WorkerImpl() override {
+    if (!left_ && core_) (void)say_goodbye(true, "it ended without saying that it was done");
+    http_.reset();
+    if (loop_) loop_->stop();
+    core_.reset();  // ends the tickets that are left
+    callbacks_->close();
+  }
+
+  Result<Table> create_table(const TableSpec& spec) override {
+    TRY(validate(spec));
+    TRY(to_all_owners(fmt::format("create table '{}'", spec.name), FrameType::kCreateTable, encode(spec), nullptr));
+    return known({table_id(spec.name), spec});
+  }
+
+  Result<Table> open_table(std::string_view name) override {
+    // Every owner must have it: one that has not would refuse the first push.
+    auto specs = std::make_shared<std::vector<SharedBuffer>>();
+    TRY(to_all_owners(fmt::format("open table '{}'", name), FrameType::kOpenTable,
+                      encode(TextMessage{std::string(name)}),
+                      [specs](const Part::Answer& answer) { specs->push_back(answer.raw); }));
+    const TableSpec spec = TRY(decode<TableSpec>(specs->front()->span()));
+    return known({table_id(spec.name), spec});
+  }
+
+  Ticket push(const Table& table, std::span<const Key> keys, std::span<const float> values) override {
+    return by_keys(FrameType::kPush, table, keys, values, {});
+  }
+  Ticket pull(const Table& table, std::span<const Key> keys, std::span<float> out) override {
+    return by_keys(FrameType::kPull, table, keys, {}, out);
+  }
+  Ticket push_pull(const Table& table, std::span<const Key> keys, std::span<const float> values,
+                   std::span<float> out) override {
+    return by_keys(FrameType::kPushPull, table, keys, values, out);
+  }
+  Ticket push_rows(const Table& table, uint64_t first_row, std::span<const float> values) override {
+    return by_rows(FrameType::kPush, table, first_row, values, {});
+  }
+  Ticket pull_rows(const Table& table, uint64_t first_row, std::span<float> out) override {
+    return by_rows(FrameType::kPull, table, first_row, {}, out);
+  }
+  Ticket push_pull_rows(const Table& table, uint64_t first_row, std::span<const float> values,
+                        std::span<float> out) override {
+    return by_rows(FrameType::kPushPull, table, first_row, values, out);
+  }
+
+  Ticket clock() override {
+    auto [ticket, completion] = new_ticket(nullptr);
+    loop_->post([this, completion = completion] {
+      core_->tick([completion](const Result<>& result) { completion->finish(result); });
+    });
+    return Ticket(ticket);
+  }
+
+  Result<> barrier() override {
+    return on_loop([this](WorkerCore::Done done) { core_->barrier(std::move(done)); });
+  }
+
+  Result<> leave() override {
+    if (left_.exchange(true)) return {};
+    return say_goodbye(false, "");
+  }
+
+  int rank() const override { return rank_; }
+  int servers() const override { return servers_; }
+  int workers() const override {
+    return loop_->ask<int>(
+        [this] {
+          return static_cast<int>(std::ranges::count_if(core_->member().view().nodes, [](const NodeInfo& node) {
+            return node.role == Role::kWorker && node.state == NodeState::kLive;
+          }));
+        },
+        0);
+  }
+  uint32_t current_clock() const override {
+    return loop_->ask<uint32_t>([this] { return core_->clock(); }, 0);
+  }
+
+ private:
+  static void run_callbacks(CallbackQueue& queue) {
+    std::function<void()> task;
+    while (true) {
+      if (queue.pop(task, std::chrono::seconds(1))) {
+        task();
+        task = nullptr;
+      } else if (queue.closed()) {
+        return;
+      }
+    }
+  }
+
+  std::pair<std::shared_ptr<Ticket::State>, std::shared_ptr<Completion>> new_ticket(std::function<void()> release) {
+    auto state = std::make_shared<Ticket::State>(callbacks_);
+    return {state, std::make_shared<Completion>(state, std::move(release))};
+  }
+  Ticket failed(Error why) {
+    auto [ticket, completion] = new_ticket(nullptr);
+    completion->finish(std::move(why));
+    return Ticket(ticket);
+  }
+
+  // Does something that ends by a callback of the core, and waits for it.
+  Result<> on_loop(std::function<void(WorkerCore::Done)> work) {
+    auto [ticket, completion] = new_ticket(nullptr);
+    loop_->post([work = std::move(work), completion = std::exchange(completion, nullptr)] {
+      work([completion](const Result<>& result) { completion->finish(result); });
+    });
+    return Ticket(ticket).wait();
+  }
+
+  Result<> say_goodbye(bool failure, const std::string& reason) {
+    return on_loop([this, failure, reason](WorkerCore::Done done) { core_->leave(failure, reason, std::move(done)); });
+  }
+
+  Result<> to_all_owners(const std::string& what, FrameType type, const SharedBuffer& payload,
+                         const std::function<void(const Part::Answer&)>& sink) {
+    return on_loop([this, what, type, payload, sink](WorkerCore::Done done) {
+      std::vector<Slice> slices;
+      for (uint32_t owner = 0; owner < core_->owners(); ++owner) {
+        Part part;
+        part.type = type;
+        part.raw = payload;
+        slices.push_back({owner, std::move(part), sink});
+      }
+      core_->submit(what, std::move(slices), std::move(done));
+    });
+  }
+
+  // Requests share one copy of each spec.
+  Table known(Table table) {
+    MutexLock lock(mutex_);
+    specs_[table.id] = std::make_shared<const TableSpec>(table.spec);
+    return table;
+  }
+  std::shared_ptr<const TableSpec> spec_of(const Table& table) {
+    MutexLock lock(mutex_);
+    const auto found = specs_.find(table.id);
+    return found == specs_.end() ? nullptr : found->second;
+  }
+
+  Ticket by_keys(FrameType type, const Table& table, std::span<const Key> keys, std::span<const float> values,
+                 std::span<float> out) {
+    const auto spec = spec_of(table);
+    if (!spec)
+      return failed(
+          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    if (auto checked = check_keys(*spec, keys); !checked) return failed(checked.error());
+    if (auto checked = check_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked)
+      return failed(checked.error());
+    return submit(type, *spec, keys.size_bytes() + values.size_bytes() + out.size_bytes(),
+                  [&] { return slice_keys(type, table.id, spec, owners_, keys, values, out); });
+  }
+
+  Ticket by_rows(FrameType type, const Table& table, uint64_t first, std::span<const float> values,
+                 std::span<float> out) {
+    const auto spec = spec_of(table);
+    if (!spec)
+      return failed(
+          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    if (spec->kind != TableKind::kDense) {
+      return failed(invalid("table '{}' is sparse and has no numbered rows: use push and pull with keys", spec->name));
+    }
+    const size_t rows = std::max(values.size(), out.size()) / spec->width;
+    if (auto checked = check_sizes(*spec, type, rows, values.size(), out.size()); !checked)
+      return failed(checked.error());
+    if (first > spec->rows || rows > spec->rows - first) {
+      return failed(invalid("rows {} to {} of table '{}': it has {}", first, first + rows, spec->name, spec->rows));
+    }
+    return submit(type, *spec, values.size_bytes() + out.size_bytes(),
+                  [&] { return slice_rows(type, table.id, spec, owners_, first, rows, values, out); });
+  }
+
+  static Result<> check_keys(const TableSpec& spec, std::span<const Key> keys) {
+    for (size_t i = 1; i < keys.size(); ++i) {
+      if (keys[i] > keys[i - 1]) continue;
+      return invalid(
+          "keys for table '{}' must strictly increase, but position {} has {} after {}: sort them and add up what "
+          "is repeated",
+          spec.name, i, keys[i], keys[i - 1]);
+    }
+    if (spec.kind == TableKind::kDense && !keys.empty() && keys.back() >= spec.rows) {
+      return invalid("row {} of table '{}': it has {}", keys.back(), spec.name, spec.rows);
+    }
+    return {};
+  }
+
+  static Result<> check_sizes(const TableSpec& spec, FrameType type, size_t rows, size_t values, size_t out) {
+    const size_t floats = rows * spec.width;
+    const bool pushes = type != FrameType::kPull;
+    const bool pulls = type != FrameType::kPush;
+    if ((!pushes || values == floats) && (!pulls || out == floats)) return {};
+    return invalid("{} rows of table '{}', which is {} wide, are {} floats, not {}", rows, spec.name, spec.width,
+                   floats, pushes && values != floats ? values : out);
+  }
+
+  template <class Slicing>
+  Ticket submit(FrameType type, const TableSpec& spec, uint64_t bytes, Slicing slicing) {
+    if (left_) return failed(invalid("this worker has left the job"));
+    if (!budget_->take(bytes, std::chrono::milliseconds(options_.request_timeout_ms))) {
+      const std::string waiting = loop_->ask<std::string>([this] { return core_->waiting_for(); }, "its own thread");
+      return failed(timed_out("no room for {} more bytes in {} ms: the requests under way wait for {}", bytes,
+                              options_.request_timeout_ms, waiting));
+    }
+    auto [ticket, completion] = new_ticket([budget = budget_, bytes] { budget->give_back(bytes); });
+    auto slices = std::make_shared<std::vector<Slice>>(slicing());
+    loop_->post([this, type, name = spec.name, slices, completion = std::exchange(completion, nullptr)] {
+      core_->submit(fmt::format("{} on table '{}'", frame_type_name(type), name), std::move(*slices),
+                    [completion](const Result<>& result) { completion->finish(result); });
+    });
+    return Ticket(ticket);
+  }
+
+  const NodeOptions options_;
+  const std::shared_ptr<Budget> budget_;
+  const std::shared_ptr<CallbackQueue> callbacks_ = std::make_shared<CallbackQueue>(UINT64_MAX);
+  Metrics metrics_;
+  std::unique_ptr<NodeLoop> loop_;
+  std::unique_ptr<WorkerCore> core_;  // touched by the loop only
+  std::unique_ptr<HttpServer> http_;
+  std::jthread callback_thread_;
+  std::atomic<bool> left_{false};
+
+  // Set once, before join() returns.
+  int rank_ = -1;
+  int servers_ = 0;
+  uint32_t owners_ = 0;
+
+  Mutex mutex_;
+  std::map<TableId, std::shared_ptr<const TableSpec>> specs_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::join(const NodeOptions& options) {
+  NodeOptions mine = options;
+  mine.role = Role::kWorker;
+  TRY(validate(mine));
+  auto worker = std::make_unique<WorkerImpl>(mine);
+  TRY(worker->start());
+  return std::unique_ptr<Worker>(std::move(worker));
+}
+
+}  // namespace pscloud

@@ -1,0 +1,227 @@
+#include "engine/worker_core.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "base/json.h"
+
+namespace pscloud {
+
+WorkerCore::WorkerCore(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics)
+    : options_(std::move(options)),
+      transport_(transport),
+      clock_(clock),
+      random_(random),
+      metrics_(metrics),
+      member_(options_.member, transport, clock, random, *this) {}
+
+void WorkerCore::start(Done ready) {
+  ready_ = std::move(ready);
+  member_.start();
+  settle();
+}
+
+void WorkerCore::on_open(LaneId lane, const Peer&) {
+  if (member_.owns(lane)) member_.on_open(lane);
+  for (auto& channel : channels_) {
+    if (channel->owns(lane)) channel->on_open(lane);
+  }
+  settle();
+}
+
+void WorkerCore::on_close(LaneId lane, const Error& why) {
+  if (member_.owns(lane)) member_.on_close(lane, why);
+  for (auto& channel : channels_) {
+    if (channel->owns(lane)) channel->on_close(why);
+  }
+  settle();
+}
+
+void WorkerCore::on_frame(LaneId lane, Frame frame) {
+  if (member_.owns(lane)) member_.on_frame(lane, frame);
+  for (auto& channel : channels_) {
+    if (!channel->owns(lane)) continue;
+    channel->on_frame(frame);
+    if (!channel->fenced().empty()) fail(unavailable("{}: {}", channel->owner().name(), channel->fenced()));
+    break;
+  }
+  settle();
+}
+
+void WorkerCore::on_wake() {
+  member_.on_wake();
+  for (auto& channel : channels_) channel->on_wake();
+  const Time now = clock_.now();
+  while (!requests_.empty() && requests_.begin()->first <= now) {
+    const auto request = requests_.begin()->second;
+    request->outcome = timed_out("{} took more than {:.0f} s: it waited for {}", request->what,
+                                 in_seconds(options_.member.timing.request), waiting_for());
+    finish(request);
+  }
+  member_.set_node_waiting_for(waiting_for());
+  settle();
+}
+
+void WorkerCore::on_view(const View& view) {
+  if (view.phase == Phase::kFailed) return fail(unavailable("the job failed: {}", view.reason));
+  if (!channels_.empty()) return;
+  for (const NodeInfo& node : view.nodes) {
+    if (node.role != Role::kServer) continue;
+    Channel::Options options;
+    options.owner = node;
+    options.session = member_.session();
+    options.timing = options_.member.timing;
+    options.key_cache_bytes = options_.key_cache_bytes;
+    options.sabotage = options_.sabotage;
+    channels_.push_back(std::make_unique<Channel>(std::move(options), transport_, clock_, random_, metrics_));
+  }
+  for (auto& channel : channels_) channel->start();
+}
+
+void WorkerCore::settle() {
+  if (!begun_ && !failed() && !channels_.empty() &&
+      std::ranges::all_of(channels_, [](const auto& channel) { return channel->synced(); })) {
+    begun_ = true;
+    // One that comes late begins at the clock of the others, the same at every owner.
+    for (const auto& channel : channels_) worker_clock_ = std::max(worker_clock_, channel->min_clock());
+    if (worker_clock_ > 0) {
+      std::vector<Slice> slices;
+      for (uint32_t owner = 0; owner < owners(); ++owner) {
+        Part part;
+        part.type = FrameType::kClock;
+        part.clock = worker_clock_;
+        slices.push_back({owner, std::move(part), nullptr});
+      }
+      submit("first clock", std::move(slices), [](const Result<>&) {});
+    }
+    if (auto ready = std::exchange(ready_, nullptr)) ready({});
+  }
+  if (leaving_ && !member_.left()) {
+    const bool idle = std::ranges::all_of(channels_, [](const auto& channel) { return channel->idle(); });
+    if (idle || goodbye_.failed || failed()) member_.leave(goodbye_.failed, goodbye_.reason);
+  }
+  if (leaving_ && (member_.left() || failed())) {
+    if (auto left = std::exchange(left_, nullptr)) {
+      failed() ? left(failure_) : left({});
+    }
+  }
+  Time next = member_.next_wake();
+  for (const auto& channel : channels_) next = std::min(next, channel->next_wake());
+  if (!requests_.empty()) next = std::min(next, requests_.begin()->first);
+  transport_.wake_at(next);
+}
+
+void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
+  if (failed()) return done(failure_);
+  if (slices.empty()) return done({});
+  auto request = std::make_shared<Request>();
+  request->what = std::move(what);
+  request->left = slices.size();
+  request->done = std::move(done);
+  request->deadline = clock_.now() + options_.member.timing.request;
+  requests_.emplace(request->deadline, request);
+  for (Slice& slice : slices) {
+    CHECK(slice.owner < channels_.size());
+    slice.part.clock = slice.part.type == FrameType::kClock ? slice.part.clock : worker_clock_;
+    slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {
+      if (!request->done) return;  // given up before: the buffers are the user's again
+      if (answer && sink) sink(*answer);
+      if (!answer && request->outcome) request->outcome = answer.error();
+      if (--request->left == 0) finish(request);
+    };
+    channels_[slice.owner]->submit(std::move(slice.part));
+  }
+  settle();
+}
+
+void WorkerCore::finish(const std::shared_ptr<Request>& request) {
+  const auto range = requests_.equal_range(request->deadline);
+  for (auto it = range.first; it != range.second; ++it) {
+    if (it->second != request) continue;
+    requests_.erase(it);
+    break;
+  }
+  if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
+}
+
+void WorkerCore::tick(Done done) {
+  if (failed()) return done(failure_);
+  ++worker_clock_;
+  std::vector<Slice> slices;
+  for (uint32_t owner = 0; owner < owners(); ++owner) {
+    Part part;
+    part.type = FrameType::kClock;
+    part.clock = worker_clock_;
+    slices.push_back({owner, std::move(part), nullptr});
+  }
+  submit(fmt::format("clock {}", worker_clock_), std::move(slices), std::move(done));
+}
+
+void WorkerCore::barrier(Done done) {
+  if (failed()) return done(failure_);
+  if (barrier_) return done(invalid("another thread of this worker is at a barrier"));
+  barrier_ = std::make_shared<Request>();
+  barrier_->what = "barrier";
+  barrier_->done = std::move(done);
+  barrier_->deadline = clock_.now() + options_.member.timing.request;
+  requests_.emplace(barrier_->deadline, barrier_);
+  member_.arrive_at_barrier();
+  settle();
+}
+
+void WorkerCore::on_barrier(uint64_t) {
+  if (const auto request = std::exchange(barrier_, nullptr)) finish(request);
+}
+
+void WorkerCore::leave(bool failed_worker, std::string reason, Done done) {
+  leaving_ = true;
+  goodbye_ = {failed_worker, std::move(reason)};
+  left_ = std::move(done);
+  settle();
+}
+
+void WorkerCore::fail(const Error& why) {
+  if (failed()) return;
+  failure_ = why;
+  for (auto& channel : channels_) channel->fail(why);
+  if (const auto request = std::exchange(barrier_, nullptr)) {
+    request->outcome = why;
+    finish(request);
+  }
+  if (auto ready = std::exchange(ready_, nullptr)) ready(why);
+  // A job that failed waits for our goodbye.
+  member_.leave(true, why.message);
+  settle();
+}
+
+int WorkerCore::servers() const {
+  std::set<uint64_t> processes;
+  for (const auto& channel : channels_) processes.insert(channel->owner().process);
+  return static_cast<int>(processes.size());
+}
+
+std::string WorkerCore::waiting_for() const {
+  for (const auto& channel : channels_) {
+    if (std::string text = channel->waiting_for(); !text.empty()) return text;
+  }
+  return member_.waiting_for();
+}
+
+std::string WorkerCore::status_json() const {
+  JsonWriter json;
+  const NodeInfo* self = member_.self();
+  json.begin_object();
+  json.field("role", "worker").field("name", self ? self->name() : std::string("worker"));
+  json.field("joined", self != nullptr).field("clock", worker_clock_).field("waiting_for", waiting_for());
+  json.field("requests_under_way", uint64_t{requests_.size()});
+  json.key("servers").begin_array();
+  for (const auto& channel : channels_) {
+    json.begin_object().field("name", channel->owner().name()).field("address", channel->owner().address);
+    json.field("connected", channel->synced()).field("unanswered_bytes", channel->unanswered_bytes()).end_object();
+  }
+  json.end_array().end_object();
+  return json.text();
+}
+
+}  // namespace pscloud

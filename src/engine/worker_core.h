@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "engine/channel.h"
+#include "engine/member.h"
+#include "engine/slicer.h"
+#include "net/transport.h"
+
+namespace pscloud {
+
+// A worker's part of the protocol: one channel to each owner, its clock, its place in the job.
+// Plain state machine, touched by the loop thread only; worker.cc puts the thread-safe contract in front of it.
+class WorkerCore final : public LaneHandler, private Member::Listener {
+ public:
+  struct Options {
+    Member::Options member;
+    uint64_t key_cache_bytes = uint64_t{64} << 20;
+    Sabotage sabotage;
+  };
+  using Done = std::function<void(const Result<>&)>;
+
+  WorkerCore(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics);
+
+  // `ready` is called once: with ok when requests can be made, else with why not.
+  void start(Done ready);
+  void on_open(LaneId lane, const Peer& peer) override;
+  void on_frame(LaneId lane, Frame frame) override;
+  void on_close(LaneId lane, const Error& why) override;
+  void on_wake() override;
+
+  // Sends the slices; `done` when all are answered or the request's time is over. After it no sink is called.
+  // `what` is for people: "pull on table 'w'".
+  void submit(std::string what, std::vector<Slice> slices, Done done);
+  // Ends the clock.
+  void tick(Done done);
+  void barrier(Done done);
+  // When all requests are answered, says goodbye; `done` when it was heard.
+  void leave(bool failed, std::string reason, Done done);
+
+  uint32_t clock() const { return worker_clock_; }
+  uint32_t owners() const { return static_cast<uint32_t>(channels_.size()); }
+  int servers() const;
+  const Member& member() const { return member_; }
+  bool failed() const { return !failure_.message.empty(); }
+  // For people: what the oldest request waits for; empty if nothing does.
+  std::string waiting_for() const;
+  std::string status_json() const;
+  // For the simulator's checks.
+  const std::vector<std::unique_ptr<Channel>>& channels() const { return channels_; }
+
+ private:
+  struct Request {
+    std::string what;
+    size_t left = 0;  // parts not answered
+    Result<> outcome;
+    Done done;  // empty when it was called
+    Time deadline;
+  };
+
+  // Member::Listener
+  void on_view(const View& view) override;
+  void on_barrier(uint64_t number) override;
+  void on_expelled(const Error& why) override { fail(why); }
+
+  void finish(const std::shared_ptr<Request>& request);
+  void fail(const Error& why);
+  void settle();  // what may have become possible after any event: begin, leave, next wake-up
+
+  const Options options_;
+  Transport& transport_;
+  Clock& clock_;
+  Random& random_;
+  Metrics& metrics_;
+  Member member_;
+
+  std::vector<std::unique_ptr<Channel>> channels_;          // by owner
+  std::multimap<Time, std::shared_ptr<Request>> requests_;  // by deadline
+  Done ready_;
+  bool begun_ = false;
+  uint32_t worker_clock_ = 0;
+  std::shared_ptr<Request> barrier_;
+  Done left_;
+  bool leaving_ = false;
+  LeaveMessage goodbye_;
+  Error failure_{Code::kUnavailable, ""};
+};
+
+}  // namespace pscloud

@@ -1,0 +1,122 @@
+#include "net/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+namespace pscloud {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr int kUserTimeoutMs = 10000;
+
+Fd open_socket(const Endpoint& endpoint) {
+  return Fd(socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+}
+
+void set_option(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
+
+sockaddr* writable(Endpoint& endpoint) { return reinterpret_cast<sockaddr*>(&endpoint.storage); }
+
+// Host and port as numbers.
+Address address_of(const Endpoint& endpoint) {
+  char host[NI_MAXHOST] = "";
+  char port[NI_MAXSERV] = "0";
+  getnameinfo(endpoint.get(), endpoint.size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+  return {host, static_cast<uint16_t>(std::stoi(port))};
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+Fd::~Fd() {
+  if (number_ >= 0) close(number_);
+}
+
+std::string Endpoint::host() const { return address_of(*this).host; }
+std::string Endpoint::text() const { return size == 0 ? "unknown" : address_of(*this).text(); }
+
+Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (to_listen ? AI_PASSIVE : 0);
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  if (failed != 0) {
+    const char* why = failed == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(failed);
+    return unavailable("{}: cannot find the host: {}", address.text(), why);
+  }
+  std::vector<Endpoint> endpoints;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    Endpoint& endpoint = endpoints.emplace_back();
+    std::memcpy(&endpoint.storage, info->ai_addr, info->ai_addrlen);
+    endpoint.size = info->ai_addrlen;
+  }
+  return endpoints;
+}
+
+Result<Fd> listen_on(const Endpoint& endpoint) {
+  Fd fd = open_socket(endpoint);
+  const auto failed = [&] { return unavailable("cannot listen on {}: {}", endpoint.text(), errno_text(errno)); };
+  if (!fd) return failed();
+  // A node that starts again must not wait for old connections to be forgotten.
+  set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(fd.get(), endpoint.get(), endpoint.size) != 0) return failed();
+  if (listen(fd.get(), kBacklog) != 0) return failed();
+  return fd;
+}
+
+Endpoint local_endpoint(int fd) {
+  Endpoint endpoint{.size = sizeof(sockaddr_storage)};
+  if (getsockname(fd, writable(endpoint), &endpoint.size) != 0) endpoint.size = 0;
+  return endpoint;
+}
+
+Endpoint remote_endpoint(int fd) {
+  Endpoint endpoint{.size = sizeof(sockaddr_storage)};
+  if (getpeername(fd, writable(endpoint), &endpoint.size) != 0) endpoint.size = 0;
+  return endpoint;
+}
+
+Result<Fd> begin_connect(const Endpoint& endpoint) {
+  Fd fd = open_socket(endpoint);
+  if (!fd || (connect(fd.get(), endpoint.get(), endpoint.size) != 0 && errno != EINPROGRESS)) {
+    return unavailable("{}", errno_text(errno));
+  }
+  return fd;
+}
+
+Result<> end_connect(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return unavailable("{}", errno_text(error));
+  // A socket that calls a free local port can get that very port for itself and so reach itself.
+  if (local_endpoint(fd).text() == remote_endpoint(fd).text()) return unavailable("{}", errno_text(ECONNREFUSED));
+  return {};
+}
+
+void set_lane_options(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+}
+
+std::string errno_text(int number) {
+  std::string text = std::generic_category().message(number);
+  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/address.h"
+#include "pscloud/error.h"
+
+namespace pscloud {
+
+// A file descriptor that is closed with its owner.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int number) : number_(number) {}
+  Fd(Fd&& other) noexcept : number_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd();
+
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+// Where a TCP socket is or goes: an IP address of either kind, and a port.
+struct Endpoint {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  std::string host() const;  // numeric
+  std::string text() const;  // "127.0.0.1:40123", "[::1]:40123"
+};
+
+// Asks the system's resolver, so a name may take seconds; a number takes none. For this end if `to_listen`.
+Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen);
+
+// All sockets below do not block and are not inherited by child processes.
+
+// Bound and listening; port 0 takes a free one.
+Result<Fd> listen_on(const Endpoint& endpoint);
+Endpoint local_endpoint(int fd);
+Endpoint remote_endpoint(int fd);
+
+// A TCP socket that has begun to connect; writable when it has ended. kUnavailable if that failed at once.
+Result<Fd> begin_connect(const Endpoint& endpoint);
+// How it ended.
+Result<> end_connect(int fd);
+
+// No waiting for more to send; no more than ten seconds of silence while something is not acknowledged.
+void set_lane_options(int fd);
+
+// What errno says, as the middle of a sentence: "connection refused".
+std::string errno_text(int number);
+
+}  // namespace pscloud

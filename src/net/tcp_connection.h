@@ -1,0 +1,144 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/asio.h"
+#include "net/frame.h"
+#include "net/socket.h"
+#include "net/stream.h"
+#include "net/tcp.h"
+
+namespace pscloud {
+
+class TcpConnection;
+
+// What a connection needs of its transport, and tells it. Calls come from the loop, none from within send(), dial(),
+// close() or fail().
+class TcpConnectionOwner {
+ public:
+  virtual asio::io_context& io() = 0;
+  virtual const TcpOptions& options() const = 0;
+  // Room to read into, shared by all connections: nothing stays in it between two turns of the loop.
+  virtual std::span<std::byte> scratch() = 0;
+  // Null when the connection is gone: what was scheduled for it is then dropped.
+  virtual TcpConnection* find(LaneId lane) = 0;
+  virtual std::unique_ptr<Stream> make_stream(const TcpConnection& connection, int fd) = 0;
+
+  virtual void connection_open(TcpConnection& connection, const Peer& peer) = 0;
+  virtual void connection_known(TcpConnection& connection) = 0;  // accepted, and no longer a stranger
+  virtual void connection_frame(TcpConnection& connection, Frame frame) = 0;
+  // It has ended, for `connection.why()`; to be destroyed now.
+  virtual void connection_gone(TcpConnection& connection) = 0;
+
+ protected:
+  ~TcpConnectionOwner() = default;
+};
+
+// One lane over TCP, from the first attempt to connect to the last byte sent. Used from the loop thread only.
+class TcpConnection {
+ public:
+  // One that is to connect: dial() follows, or fail().
+  TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Role expected);
+  // One that was accepted.
+  TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd);
+
+  LaneId lane() const { return lane_; }
+  const std::string& address() const { return address_; }
+  std::optional<Role> expected() const { return expected_; }  // set for one of ours
+  bool accepted() const { return !expected_; }
+  bool stranger() const { return accepted() && !known_; }
+  bool was_open() const { return was_open_; }
+  bool closed_by_us() const { return closed_by_us_; }
+  const Error& why() const { return why_; }
+  uint64_t unsent_bytes() const { return unsent_bytes_; }
+
+  void start();                                // of one that was accepted
+  void dial(std::vector<Endpoint> endpoints);  // tries them in turn
+  void fail(Error why);                        // the owner is told in a later turn of the loop
+
+  void send(Frame frame);
+  void trust() { payload_max_ = kPayloadBytesMax; }
+  // True: destroy it now, nothing is to be sent. False: it will say when it is gone.
+  bool close();
+
+ private:
+  enum class State { kConnecting, kHandshake, kOpen, kClosing, kGone };
+  struct Outgoing {
+    HeaderBytes header;
+    SharedBuffer payload;
+    size_t size() const { return header.size() + (payload ? payload->size() : 0); }
+  };
+
+  // Schedules `work` for this connection; dropped if it is gone by then.
+  template <class F>
+  auto later(F work);
+  void post(void (TcpConnection::*work)());
+  void set_deadline(Duration from_now);
+  void clear_deadline();
+  void on_deadline();
+  void wait_readable();
+  void wait_writable();
+
+  void dial_next();
+  void on_dialled();
+  void begin(Fd fd);
+  void handshake();
+  void become_known();
+
+  void read_turn();
+  void take(std::span<std::byte> bytes);
+  bool begin_frame();
+  bool finish_frame();
+  void write_turn();
+  size_t gather(std::span<iovec> parts) const;
+  void sent(size_t bytes);
+
+  TcpConnectionOwner& owner_;  // borrowed
+  const LaneId lane_;
+  const std::string address_;
+  const std::optional<Role> expected_;
+
+  State state_ = State::kConnecting;
+  bool known_ = false;
+  bool was_open_ = false;
+  bool first_frame_ = false;  // has come
+  bool closed_by_us_ = false;
+  Error why_{};
+
+  std::vector<Endpoint> endpoints_;
+  size_t next_endpoint_ = 0;
+  Error last_failure_{};
+
+  asio::posix::stream_descriptor socket_;
+  asio::steady_timer timer_;
+  Fd accepted_fd_;
+  std::unique_ptr<Stream> stream_;
+  bool wait_readable_ = false;
+  bool wait_writable_ = false;
+  bool read_wants_write_ = false;
+  bool write_wants_read_ = false;
+
+  // The frame that is arriving: first its header, then its payload straight to where it stays.
+  uint32_t payload_max_ = kPayloadBytesStranger;
+  HeaderBytes header_bytes_;
+  size_t header_filled_ = 0;
+  FrameHeader header_;
+  Buffer payload_;
+  size_t payload_filled_ = 0;
+
+  std::deque<Outgoing> queue_;
+  size_t head_sent_ = 0;  // bytes of the first in the queue
+  uint64_t unsent_bytes_ = 0;
+  bool write_posted_ = false;
+  bool write_blocked_ = false;
+  std::optional<Error> write_failure_;
+  bool ended_writing_ = false;
+};
+
+}  // namespace pscloud
