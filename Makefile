@@ -7,8 +7,8 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 SEEDS ?= 10000
 
-# What sanitizer runs leave out: docs, install and tidy check no C++ of ours.
-SANITIZED := unit|sim|cluster|fuzz
+# What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
+SANITIZED := unit|sim|cluster|fuzz|example
 
 .PHONY: help build demo test test-asan test-tsan bench check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:

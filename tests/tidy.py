@@ -45,7 +45,7 @@ ENGINE_FORBIDDEN = (
     (re.compile(r"std::chrono::\w*_clock::now|clock_gettime|gettimeofday|\bstd::time\("),
      "reads a clock", "take a Clock&"),
     (re.compile(r"std::random_device|std::mt19937|getrandom\(|\bs?rand\("), "draws chance itself", "take a Random&"),
-    (re.compile(r"::socket\(|::connect\(|::bind\(|::accept4?\(|sys/socket\.h"), "opens a socket", "take a Transport&"),
+    (re.compile(r"(?<!\w)::(socket|connect|bind|accept4?)\(|sys/socket\.h"), "opens a socket", "take a Transport&"),
     (re.compile(r"this_thread::sleep|\bu?sleep\("), "sleeps", "ask for Transport::wake_at()"),
 )
 

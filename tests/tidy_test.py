@@ -21,7 +21,8 @@ GOOD = {
     "src/net/tcp.cc": '#include "net/tcp.h"\n#include <asio.hpp>\n#include "base/check.h"\n',
     "src/engine/CMakeLists.txt": "pscloud_room(engine SOURCES server.cc)\n",
     "src/engine/server.h": "#pragma once\n",
-    "src/engine/server.cc": '#include "engine/server.h"\n// std::chrono::steady_clock::now() is forbidden here\n',
+    "src/engine/server.cc": '#include "engine/server.h"\n// not std::chrono::steady_clock::now()\n'
+                            "void Server::connect() {}\n",
     "tests/CMakeLists.txt": "add_test(NAME a COMMAND python3 a.py)\nforeach(f frame)\n  x(${f}_fuzz.cc)\n",
     "tests/a.py": "import helper\n",
     "tests/helper.py": "",

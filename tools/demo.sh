@@ -53,6 +53,15 @@ sys.exit(f"demo: nothing in {path} after 20 s")
 PYTHON
 }
 
+# wait_for WHAT PID...: until they have ended, well.
+wait_for() {
+  local what=$1 pid
+  shift
+  for pid in "$@"; do
+    wait "$pid" || { echo "demo: a $what ended with exit code $?" >&2; exit 1; }
+  done
+}
+
 step "1. A certificate authority for this cluster"
 "$pscloud" ca init "$folder/ca" --cluster demo >/dev/null
 for name in scheduler-0 server-0 server-1 worker-0 worker-1 worker-2; do
@@ -60,7 +69,7 @@ for name in scheduler-0 server-0 server-1 worker-0 worker-1 worker-2; do
 done
 say "6 certificates; each names its role. Who has none, or another cluster's, gets nothing."
 
-step "2. One scheduler, two servers, three workers"
+step "2. One scheduler and two servers"
 start scheduler-0 "$pscloud" node --role scheduler --scheduler 127.0.0.1:0 --servers 2 --workers 3 \
   --http 127.0.0.1:0 --json
 scheduler=$(field scheduler-0 address)
@@ -70,33 +79,32 @@ export PSCLOUD_SCHEDULER=$scheduler
 # The example brings an updater of its own, so its servers are the example's program too.
 for rank in 0 1; do start "server-$rank" env PSCLOUD_ROLE=server "$example"; done
 others=${#pids[@]}
-for rank in 0 1 2; do start "worker-$rank" env PSCLOUD_ROLE=worker "$example"; done
-say "nodes may start in any order: who comes early waits and says for whom"
-
-step "3. What the scheduler answers at http://$http/status"
+say "no workers yet: nodes start in any order, and who comes early waits. http://$http/status says:"
 python3 - "http://$http/status" <<'PYTHON'
-import json, sys, urllib.request
+import json, sys, time, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback needs no proxy
-text = json.dumps(json.load(opener.open(sys.argv[1], timeout=5)))
-print("   " + (text if len(text) <= 300 else text[:297] + "..."))
+deadline = time.monotonic() + 20
+while True:
+    status = json.load(opener.open(sys.argv[1], timeout=5))
+    # Until both servers have joined: this is to show them.
+    if len(status["nodes"]) == 2 or time.monotonic() > deadline:
+        break
+    time.sleep(0.02)
+print(f"   {status['phase']}, waits for {status['waiting_for']}")
+for node in status["nodes"]:
+    print(f"   {node['role']:9} {node['state']:9} {node['address']}")
 PYTHON
 
-step "4. Linear regression: examples/linear_regression.cc"
-# wait_for WHAT PID...
-wait_for() {
-  local what=$1 pid
-  shift
-  for pid in "$@"; do
-    wait "$pid" || { echo "demo: a $what ended with exit code $?" >&2; exit 1; }
-  done
-}
+step "3. Three workers: linear regression, examples/linear_regression.cc"
+say "each has data of its own, made from the weights 2 -1 0.5 3 and noise; the servers update by the example's updater"
+for rank in 0 1 2; do start "worker-$rank" env PSCLOUD_ROLE=worker "$example"; done
 wait_for worker "${pids[@]:$others}"
-sed 's/^/   /' "$folder/worker-0.out"
+sed 's/^/   /' "$folder"/worker-*.out  # the one of rank 0 tells
 wait_for "server or scheduler" "${pids[@]:0:$others}"
 pids=()
 say "the workers were done, so servers and scheduler ended by themselves, all with exit code 0"
 
-step "5. The adder: 2 workers push ones to 2 servers and pull the sums"
+step "4. The adder: 2 workers push ones to 2 servers and pull the sums"
 "$pscloud" bench adder --servers 2 --workers 2 --size-mb 10 --iters 20 | sed 's/^/   /'
 say "every value was checked: iterations x workers"
 

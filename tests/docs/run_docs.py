@@ -217,7 +217,8 @@ def main():
         docs.failures.append(f"{len(docs.no_run)} blocks are marked no-run, more than {NO_RUN_MAX}: make some run")
     if "--list" in sys.argv:
         print("\n".join(["blocks that are not run:"] + [f"  {place}" for place in docs.no_run]))
-    print("\n".join(docs.failures))
+    for failure in docs.failures:
+        print(failure)
     print(f"docs: {len(pages)} pages, {docs.ran} commands run, {len(docs.no_run)} blocks not run, "
           f"{len(docs.failures)} failures")
     return 1 if docs.failures else 0
