@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "net/certificate.h"
 #include "net/socket.h"
 
 namespace pscloud {
