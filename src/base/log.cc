@@ -56,7 +56,7 @@ void set_log_level(LogLevel level) { process_log().lines.set_level(to_spdlog(lev
 
 bool log_enabled(LogLevel level) { return process_log().lines.should_log(to_spdlog(level)); }
 
-void set_log_name(std::string name) {
+void set_log_name(std::string_view name) {
   std::string prefix = name.empty() ? "" : escape_controls(name) + ": ";
   Log& log = process_log();
   MutexLock lock(log.mutex);

@@ -18,7 +18,7 @@ void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
 
 // What every line of this process begins with after the time, e.g. "worker 1".
-void set_log_name(std::string name);
+void set_log_name(std::string_view name);
 
 template <class... Args>
 void log_debug(fmt::format_string<Args...> text, Args&&... args) {

@@ -20,7 +20,6 @@ ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transpor
     : options_(std::move(options)),
       updaters_(updaters),
       transport_(transport),
-      clock_(clock),
       random_(random),
       metrics_(metrics),
       member_(options_.member, transport, clock, random, *this),

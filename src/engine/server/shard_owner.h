@@ -114,7 +114,6 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   const Options options_;
   const UpdaterCatalog& updaters_;
   Transport& transport_;
-  Clock& clock_;
   Random& random_;
   Metrics& metrics_;
   Member member_;

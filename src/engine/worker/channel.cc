@@ -265,7 +265,7 @@ KeyCache& Channel::key_cache(TableId table) {
 
 std::string Channel::waiting_for() const {
   if (idle()) return {};
-  const std::string name = fmt::format("{} at {}", options_.owner.name(), options_.owner.address);
+  std::string name = fmt::format("{} at {}", options_.owner.name(), options_.owner.address);
   if (!open_) return connect_error_.empty() ? name : fmt::format("{} ({})", name, connect_error_);
   for (const auto& [seq, sent] : sent_) {
     if (!sent.waiting.empty()) return fmt::format("{} ({} waits for it)", sent.waiting, options_.owner.name());
