@@ -12,7 +12,7 @@ constexpr size_t kNodeBytesMin = 34;  // with an empty address
 // Errors travel by these numbers.
 static_assert(static_cast<int>(Code::kInvalid) == 0 && static_cast<int>(Code::kNotFound) == 1 &&
               static_cast<int>(Code::kUnavailable) == 2 && static_cast<int>(Code::kTimeout) == 3 &&
-              static_cast<int>(Code::kCorrupt) == 4);
+              static_cast<int>(Code::kCorrupt) == 4 && static_cast<int>(Code::kFailed) == 5);
 
 // Texts are for people: a long one is cut, not refused, and never inside a UTF-8 character.
 void put_cut(ByteWriter& writer, std::string_view text) {
@@ -229,7 +229,7 @@ Result<ErrorMessage> decode(Bytes bytes) {
   ByteReader reader(bytes);
   bool known = true;
   ErrorMessage message;
-  message.code = get_enum(reader, Code::kInvalid, Code::kCorrupt, known);
+  message.code = get_enum(reader, Code::kInvalid, Code::kFailed, known);
   message.text = reader.get_text(kTextBytesMax);
   TRY(finish(reader, known, "an error message"));
   return message;
