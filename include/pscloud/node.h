@@ -25,7 +25,8 @@ struct NodeOptions {
   std::string scheduler;                // "host:port" (or "inproc:name"): where the scheduler listens
   std::string listen = "127.0.0.1:0";   // servers, one port for each owner; port 0 takes a free one
   std::string advertise;                // host to tell others instead of that of `listen`
-  std::string http;                     // "host:port" for /health /status /metrics; empty: none
+  std::string http = "auto";            // "host:port" for /health /status /metrics, or "off"; "auto": a free port of
+                                        // loopback, none for inproc
   std::string tls_dir;                  // ca.pem, node.pem, node.key as `pscloud ca` makes them
   bool insecure = false;                // plaintext on purpose: loopback or a private network only
   std::shared_ptr<LocalNetwork> local;  // for "inproc:" addresses

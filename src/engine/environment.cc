@@ -70,6 +70,14 @@ bool set_role(const std::string& value, NodeOptions& options) {
   return false;
 }
 
+bool set_http(const std::string& value, NodeOptions& options) {
+  if (value == "auto" || value == "off") {
+    options.http = value;
+    return true;
+  }
+  return set_address<&NodeOptions::http>(value, options);
+}
+
 bool set_insecure(const std::string& value, NodeOptions& options) {
   options.insecure = value == "1";
   return value == "1" || value == "0";
@@ -93,8 +101,9 @@ constexpr NodeVariable kVariables[] = {
      nullptr, set_address<&NodeOptions::listen>},
     {"advertise", "server", "", "HOST", "a host", "host to tell the others instead of that of listen", "DMLC_NODE_HOST",
      set_text<&NodeOptions::advertise>},
-    {"http", "", "", "HOST:PORT", kHostPort, "serves /health, /status and /metrics there; none if not given", nullptr,
-     set_address<&NodeOptions::http>},
+    {"http", "", "auto", "WHERE", "host:port, auto or off",
+     "serves /health, /status and /metrics at this host:port; auto: a free port of loopback; or off", nullptr,
+     set_http},
     {"tls_dir", "", "", "DIR", "a directory", "ca.pem, node.pem and node.key as `pscloud ca issue` makes them", nullptr,
      set_text<&NodeOptions::tls_dir>},
     {"insecure", "", "0", "", "1 or 0", "plaintext on purpose; only on loopback or private addresses", nullptr,

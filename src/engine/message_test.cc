@@ -186,7 +186,7 @@ TEST(Message, NumbersThatNameNothingAreRefused) {
   leave[0] = std::byte{2};
   EXPECT_FALSE(decode<LeaveMessage>(leave).has_value());
   auto error = bytes_in(encode(ErrorMessage{}));
-  error[0] = std::byte{5};
+  error[0] = std::byte{6};
   EXPECT_FALSE(decode<ErrorMessage>(error).has_value());
   auto view = bytes_in(encode(View{}));
   view[8] = std::byte{4};

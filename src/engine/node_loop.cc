@@ -70,7 +70,10 @@ void NodeLoop::stop() {
 
 Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std::function<std::string()> status,
                                                  const Metrics& metrics) {
-  if (options.http.empty()) return std::unique_ptr<HttpServer>();
+  const bool automatic = options.http == "auto";
+  if (options.http == "off" || (automatic && options.scheduler.starts_with("inproc:"))) {
+    return std::unique_ptr<HttpServer>();
+  }
   HttpRoutes routes;
   routes["/health"] = [] { return HttpReply{200, "text/plain; charset=utf-8", "ok\n"}; };
   routes["/status"] = [status = std::move(status)] {
@@ -81,7 +84,7 @@ Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std
   routes["/metrics"] = [&metrics] {
     return HttpReply{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()};
   };
-  return HttpServer::start(options.http, std::move(routes));
+  return HttpServer::start(automatic ? "127.0.0.1:0" : options.http, std::move(routes));
 }
 
 }  // namespace pscloud

@@ -15,11 +15,15 @@ namespace pscloud {
 
 namespace {
 
+// Errors of requests whose tickets were dropped that are shown; after these it is noise.
+constexpr int kUnheardMax = 5;
+
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
 class Completion {
  public:
-  Completion(std::shared_ptr<Ticket::State> ticket, std::function<void()> release)
-      : ticket_(std::move(ticket)), release_(std::move(release)) {}
+  Completion(std::shared_ptr<Ticket::State> ticket, std::function<void()> release,
+             std::shared_ptr<std::atomic<int>> unheard)
+      : ticket_(std::move(ticket)), release_(std::move(release)), unheard_(std::move(unheard)) {}
   ~Completion() { finish(unavailable("the worker has left the job")); }
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
@@ -28,12 +32,16 @@ class Completion {
     if (!ticket_) return;
     // Room for the next request first: a callback may make one.
     if (release_) release_();
+    if (!outcome && ticket_.use_count() == 1 && unheard_->fetch_add(1) < kUnheardMax) {
+      log_warning("nobody waits for this error: {}", outcome.error().message);
+    }
     std::exchange(ticket_, nullptr)->finish(outcome);
   }
 
  private:
   std::shared_ptr<Ticket::State> ticket_;
   std::function<void()> release_;
+  std::shared_ptr<std::atomic<int>> unheard_;
 };
 
 // How many bytes are under way, for back-pressure on the caller.
@@ -185,7 +193,7 @@ class WorkerImpl final : public Worker {
 
   std::pair<std::shared_ptr<Ticket::State>, std::shared_ptr<Completion>> new_ticket(std::function<void()> release) {
     auto state = std::make_shared<Ticket::State>(callbacks_);
-    return {state, std::make_shared<Completion>(state, std::move(release))};
+    return {state, std::make_shared<Completion>(state, std::move(release), unheard_)};
   }
   Ticket failed(Error why) {
     auto [ticket, completion] = new_ticket(nullptr);
@@ -307,6 +315,7 @@ class WorkerImpl final : public Worker {
   const NodeOptions options_;
   const std::shared_ptr<Budget> budget_;
   const std::shared_ptr<CallbackQueue> callbacks_ = std::make_shared<CallbackQueue>(UINT64_MAX);
+  const std::shared_ptr<std::atomic<int>> unheard_ = std::make_shared<std::atomic<int>>(0);
   Metrics metrics_;
   std::unique_ptr<NodeLoop> loop_;
   std::unique_ptr<WorkerCore> core_;  // touched by the loop only
