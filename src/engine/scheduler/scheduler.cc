@@ -344,6 +344,12 @@ void Scheduler::check_end() {
 void Scheduler::on_wake() {
   const Time now = clock_.now();
   if (now < next_tick_) return schedule_wake();
+  // While this process itself stood still (stopped, swapped out, starved) nobody could be heard: that time counts
+  // against nobody.
+  if (const Duration overslept = now - next_tick_; overslept > options_.timing.heartbeat) {
+    for (Entry& entry : entries_) entry.heard = std::min(now, entry.heard + overslept);
+    recover_until_ = recover_until_ == Time::never() ? recover_until_ : recover_until_ + overslept;
+  }
   next_tick_ = now + options_.timing.heartbeat;
 
   if (recovering_) {
