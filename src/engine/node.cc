@@ -59,6 +59,7 @@ class SchedulerNode final : public Node {
     core.timing = Timing::of(options);
     node->core_ = std::make_unique<Scheduler>(core, node->loop_->transport(), node->loop_->clock());
     node->loop_->start(*node->core_, [self = node.get()] { self->look(); });
+    node->started_ = true;
     node->loop_->post([self = node.get()] { self->core_->start(); });
     node->http_ = TRY(serve_status(
         options,
@@ -70,6 +71,7 @@ class SchedulerNode final : public Node {
   }
 
   ~SchedulerNode() override {
+    if (!started_) return;  // e.g. its port is taken: there is nobody to tell
     stop();
     http_.reset();
     loop_->stop();
@@ -103,6 +105,7 @@ class SchedulerNode final : public Node {
     outcome_.part_ended(result);
   }
 
+  bool started_ = false;
   std::string address_;
   Metrics metrics_;
   std::unique_ptr<NodeLoop> loop_;
@@ -123,12 +126,14 @@ class ServerNode final : public Node {
       owner->loop->start(*owner->core, [self = node.get(), o = owner.get()] { self->look(*o); });
       owner->loop->post([o = owner.get()] { o->core->start(); });
     }
+    node->started_ = true;
     node->http_ = TRY(serve_status(
         options, [self = node.get()] { return self->status(); }, node->metrics_));
     return std::unique_ptr<Node>(std::move(node));
   }
 
   ~ServerNode() override {
+    if (!started_) return;
     stop();
     http_.reset();
     for (auto& owner : owners_) owner->loop->stop();
@@ -214,6 +219,7 @@ class ServerNode final : public Node {
   }
 
   const UpdaterCatalog updaters_;
+  bool started_ = false;
   Metrics metrics_;
   std::vector<std::unique_ptr<Owner>> owners_;
   Outcome outcome_;

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "engine/member.h"
 
@@ -19,7 +18,11 @@ void Scheduler::start() {
   schedule_wake();
 }
 
-void Scheduler::on_open(LaneId lane, const Peer& peer) { lanes_.push_back({lane, peer}); }
+void Scheduler::on_open(LaneId lane, const Peer& peer) {
+  lanes_.push_back({lane, peer});
+  // One with a certificate is no stranger: it may come back with the view of a large job.
+  if (peer.role) transport_.trust(lane);
+}
 
 void Scheduler::on_close(LaneId lane, const Error&) {
   std::erase_if(lanes_, [&](const Lane& l) { return l.id == lane; });
@@ -82,9 +85,13 @@ void Scheduler::on_join(LaneId lane, const Frame& frame) {
           return e.info.role == Role::kServer && e.info.process == self.process && e.info.owner == self.owner;
         });
     if (twice) return refuse(lane, fmt::format("owner {} of that server is here already", self.owner));
+    if (self.role == Role::kServer && !fits_its_process(self)) {
+      return refuse(lane, fmt::format("owner {} of {} does not fit its server", self.owner, self.owners));
+    }
     if (entries_.size() >= kNodesMax) return refuse(lane, "the job is full");
     entries_.push_back({self, false, lane, clock_.now(), 0, {}});
     entry = &entries_.back();
+    entry->info.state = NodeState::kLive;  // we decide on the others
   }
   transport_.trust(lane);
   entry->lane = lane;
@@ -118,6 +125,12 @@ bool Scheduler::learn(const View& view) {
   recover_until_ = clock_.now() + options_.timing.death;
   log_info("takes up the job from its members, at view {}", view_.version);
   return true;
+}
+
+bool Scheduler::fits_its_process(const NodeInfo& self) const {
+  return self.process != 0 && self.owner < self.owners && std::ranges::none_of(entries_, [&](const Entry& e) {
+           return e.info.role == Role::kServer && e.info.process == self.process && e.info.owners != self.owners;
+         });
 }
 
 // Server processes of which every owner is here, in order of arrival.
@@ -263,7 +276,9 @@ void Scheduler::on_leave(Entry& entry, const Frame& frame) {
     std::erase_if(entries_, [&](const Entry& e) { return e.info.session == session; });
     return;
   }
-  if (goodbye->failed && view_.phase == Phase::kRunning) {
+  // A server that leaves before the workers have ended takes its parameters with it, whatever it says.
+  const bool fails = goodbye->failed || entry.info.role == Role::kServer;
+  if (fails && view_.phase == Phase::kRunning) {
     bury(entry, goodbye->reason.empty() ? "it failed" : goodbye->reason);
     if (Entry* still = find(session)) send_view(*still);
     return;
@@ -387,8 +402,9 @@ void Scheduler::on_wake() {
     fail_job(fmt::format("not everybody came within {:.0f} s: {} missing", in_seconds(options_.timing.join),
                          missing_nodes()));
   }
+  const SharedBuffer missing = encode(TextMessage{waiting_for()});
   for (const Entry& entry : entries_) {
-    if (!entry.placed) send(entry.lane, FrameType::kJoinWait, encode(TextMessage{waiting_for()}));
+    if (!entry.placed) send(entry.lane, FrameType::kJoinWait, missing);
   }
   check_end();
   schedule_wake();
@@ -433,61 +449,6 @@ void Scheduler::schedule_wake() {
 Result<> Scheduler::outcome() const {
   if (view_.phase == Phase::kFailed) return Error{failure_code_, view_.reason};
   return {};
-}
-
-std::string Scheduler::missing_nodes() const {
-  const auto servers = static_cast<int>(whole_servers().size());
-  const auto workers =
-      static_cast<int>(std::ranges::count_if(entries_, [](const Entry& e) { return e.info.role == Role::kWorker; }));
-  const int needed = options_.workers_min > 0 ? options_.workers_min : options_.workers;
-  std::string text;
-  if (servers < options_.servers) {
-    text = fmt::format("{} of {} server{}", options_.servers - servers, options_.servers,
-                       options_.servers == 1 ? "" : "s");
-  }
-  if (workers < needed) {
-    text += fmt::format("{}{} of {} worker{}", text.empty() ? "" : " and ", needed - workers, needed,
-                        needed == 1 ? "" : "s");
-  }
-  return text;
-}
-
-std::string Scheduler::waiting_for() const {
-  if (view_.phase == Phase::kForming) return missing_nodes();
-  std::string names;
-  for (const Entry& entry : entries_) {
-    const bool awaited = recovering_ ? entry.lane == 0 : view_.phase != Phase::kRunning;
-    if (entry.placed && entry.info.state == NodeState::kLive && awaited) {
-      names += (names.empty() ? "" : ", ") + entry.info.name();
-    }
-  }
-  if (recovering_ && !names.empty()) return names + " to come back";
-  return names;
-}
-
-std::string Scheduler::status_json() const {
-  static constexpr const char* kPhases[] = {"forming", "running", "stopping", "failed"};
-  static constexpr const char* kStates[] = {"", "live", "done", "dead"};
-  JsonWriter json;
-  json.begin_object();
-  json.field("role", "scheduler").field("job", options_.job);
-  json.field("phase", kPhases[static_cast<int>(view_.phase)]).field("view", view_.version);
-  if (!view_.reason.empty()) json.field("reason", view_.reason);
-  json.field("waiting_for", waiting_for()).field("barriers", barriers_);
-  json.key("nodes").begin_array();
-  for (const Entry& entry : entries_) {
-    json.begin_object();
-    json.field("name", entry.placed ? entry.info.name() : std::string(role_name(entry.info.role)));
-    json.field("role", role_name(entry.info.role));
-    json.field("state", entry.placed ? kStates[static_cast<int>(entry.info.state)] : "waiting");
-    if (entry.placed) json.field("rank", entry.info.rank);
-    if (!entry.info.address.empty()) json.field("address", entry.info.address);
-    json.field("heard_ms_ago", int64_t{(clock_.now() - entry.heard).count() / 1000});
-    if (!entry.waiting_for.empty()) json.field("waiting_for", entry.waiting_for);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return json.text();
 }
 
 }  // namespace pscloud

@@ -76,6 +76,7 @@ class Scheduler final : public LaneHandler {
   Entry* find(uint64_t session);
   std::optional<uint32_t> free_rank(uint32_t wish) const;
   size_t count(Role role, NodeState state) const;
+  bool fits_its_process(const NodeInfo& self) const;
   std::vector<uint64_t> whole_servers() const;
   std::string missing_nodes() const;
   void send(LaneId lane, FrameType type, SharedBuffer payload, uint64_t seq = 0);

@@ -17,16 +17,34 @@ Result<std::unique_ptr<OwnedTable>> OwnedTable::make(const TableSpec& spec, cons
   return std::unique_ptr<OwnedTable>(new OwnedTable(std::move(store), bytes_max));
 }
 
+void OwnedTable::limit_bytes(uint64_t bytes_max) {
+  bytes_max_ = spec().bytes_max > 0 ? std::min(bytes_max, spec().bytes_max) : bytes_max;
+}
+
+Result<> OwnedTable::push_now(const Operation& operation) {
+  return operation.range ? store_->push_range(operation.first, operation.values)
+                         : store_->push(operation.keys, operation.values);
+}
+
 Result<> OwnedTable::push(Operation& operation) {
-  if (spec().consistency.kind != Consistency::Kind::kBsp) {
-    if (operation.range) return store_->push_range(operation.first, operation.values);
-    return store_->push(operation.keys, operation.values);
+  const bool bsp = spec().consistency.kind == Consistency::Kind::kBsp;
+  // What waits for the end of the clock takes from the same bytes.
+  const uint64_t waiting = bsp ? pending_bytes_ + operation.bytes : 0;
+  store_->limit_bytes(bytes_max_ - std::min(bytes_max_, waiting));
+  const uint64_t rows_before = rows();
+  const auto count_bytes = [&] {
+    if (rows() != rows_before) store_bytes_ = store_->bytes();
+  };
+  if (!bsp) {
+    TRY(push_now(operation));
+    count_bytes();
+    return {};
   }
   if (bytes() + operation.bytes > bytes_max_) {
     return invalid(
         "table '{}' holds {} bytes of rows and {} bytes of pushes that wait for the end of the clock, and may hold {}: "
         "call clock() more often or raise bytes_max",
-        spec().name, store_->bytes(), pending_bytes_, bytes_max_);
+        spec().name, store_bytes_, pending_bytes_, bytes_max_);
   }
   // Makes the rows now, so that nothing can fail when the push has been acknowledged.
   if (operation.range) {
@@ -34,6 +52,7 @@ Result<> OwnedTable::push(Operation& operation) {
   } else {
     TRY(store_->prepare_push(operation.keys, operation.values));
   }
+  count_bytes();
   pending_bytes_ += operation.bytes;
   pending_.push_back(std::move(operation));
   return {};
@@ -54,8 +73,7 @@ void OwnedTable::settle(uint32_t minimum) {
   std::ranges::sort(ready, {}, [](const Operation& o) { return std::tuple(o.clock, o.rank, o.session, o.seq); });
   for (const Operation& operation : ready) {
     pending_bytes_ -= operation.bytes;
-    const Result<> applied = operation.range ? store_->push_range(operation.first, operation.values)
-                                             : store_->push(operation.keys, operation.values);
+    const Result<> applied = push_now(operation);
     CHECK(applied, "an acknowledged push to '{}' failed: {}", spec().name, applied.error().message);
   }
 }

@@ -26,7 +26,7 @@ struct Operation {
   uint32_t count = 0;
   std::vector<Key> keys;
   std::vector<float> values;
-  uint64_t bytes = 0;  // of the frame it came in
+  uint64_t bytes = 0;  // it takes here, unpacked
 
   bool pushes() const { return type == FrameType::kPush || type == FrameType::kPushPull; }
   bool pulls() const { return type == FrameType::kPull || type == FrameType::kPushPull; }
@@ -40,7 +40,10 @@ class OwnedTable {
 
   const TableSpec& spec() const { return store_->spec(); }
   uint64_t rows() const { return store_->rows(); }
-  uint64_t bytes() const { return store_->bytes() + pending_bytes_; }
+  uint64_t bytes() const { return store_bytes_ + pending_bytes_; }
+
+  // It may grow to this, and to no more than its spec allows.
+  void limit_bytes(uint64_t bytes_max);
 
   // An error has changed nothing. A bsp push takes effect in settle(); that it will is certain once this returned ok.
   Result<> push(Operation& operation);
@@ -52,10 +55,14 @@ class OwnedTable {
   uint32_t next_settlement() const;
 
  private:
-  OwnedTable(std::unique_ptr<TableStore> store, uint64_t bytes_max) : store_(std::move(store)), bytes_max_(bytes_max) {}
+  OwnedTable(std::unique_ptr<TableStore> store, uint64_t bytes_max)
+      : store_(std::move(store)), store_bytes_(store_->bytes()), bytes_max_(bytes_max) {}
+
+  Result<> push_now(const Operation& operation);
 
   std::unique_ptr<TableStore> store_;
-  const uint64_t bytes_max_;
+  uint64_t store_bytes_;  // kept here: to count them is not cheap
+  uint64_t bytes_max_;
   std::vector<Operation> pending_;
   uint64_t pending_bytes_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/json.h"
 #include "base/log.h"
 
 namespace pscloud {
@@ -13,6 +12,7 @@ constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
+constexpr uint32_t kClockMax = 1u << 31;  // so that no sum of clocks wraps around
 }  // namespace
 
 ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transport& transport, Clock& clock,
@@ -50,6 +50,8 @@ void ShardOwner::on_close(LaneId lane, const Error& why) {
 void ShardOwner::on_frame(LaneId lane, Frame frame) {
   if (member_.owns(lane)) {
     member_.on_frame(lane, frame);
+  } else if (!reads(lane)) {
+    return;  // it asks, but does not read: nothing more is done for it
   } else if (frame.header.type == FrameType::kSync) {
     on_sync(lane, frame.header);
   } else if (is_request(frame.header.type)) {
@@ -257,6 +259,7 @@ Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
   if (session.clock_begun ? header.clock != now + 1 : header.clock < now) {
     return invalid("clock {} does not follow clock {}", header.clock, now);
   }
+  if (header.clock > kClockMax) return invalid("clock {}: a job has at most {}", header.clock, kClockMax);
   session.clock_begun = true;
   Operation operation;
   operation.type = FrameType::kClock;
@@ -291,7 +294,6 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   operation.range = (header.flags & kFlagRange) != 0;
   operation.first = header.extra;
   operation.count = header.count;
-  operation.bytes = frame.size();
   if (uint64_t{header.count} * spec.width * sizeof(float) > kPayloadBytesMax - 1024) {
     return invalid("{} rows of width {} are more than one message holds", header.count, spec.width);
   }
@@ -304,6 +306,7 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   }
   operation.keys = std::move(payload.keys);
   operation.values = std::move(payload.values);
+  operation.bytes = kFrameHeaderBytes + operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
   return operation;
 }
 
@@ -331,6 +334,8 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   const auto write = [&]() -> Result<> {
     if (!operation.pushes() || repeated) return {};
     pushed_rows_.add(count);
+    const uint64_t others = table_bytes() - table.bytes();
+    table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
     return table.push(operation);
   };
   const uint64_t seq = operation.seq;
@@ -394,14 +399,16 @@ void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outc
     frame.header.flags |= kFlagError;
     frame.payload = encode(error);
   }
-  if (session.lane == 0) return;  // it will ask
-  if (transport_.unsent_bytes(session.lane) > kUnsentBytesMax) {
-    log_warning("{} does not read its replies: its connection is closed", session.info.name());
-    transport_.close(session.lane);
-    session.lane = 0;
-    return;
-  }
+  if (session.lane == 0 || !reads(session.lane)) return;  // it will ask
   transport_.send(session.lane, std::move(frame));
+}
+
+bool ShardOwner::reads(LaneId lane) {
+  if (transport_.unsent_bytes(lane) <= kUnsentBytesMax) return true;
+  log_warning("a worker does not read its replies: its connection is closed");
+  transport_.close(lane);
+  on_close(lane, unavailable("it does not read"));
+  return false;
 }
 
 void ShardOwner::send_waiting(Session& session, const Operation& operation) {
@@ -467,32 +474,6 @@ Result<> ShardOwner::peek(TableId id, Key key, std::span<float> out) const {
   Operation operation;
   operation.keys = {key};
   return found->pull(operation, out);
-}
-
-std::string ShardOwner::status_json() const {
-  JsonWriter json;
-  const NodeInfo* self = member_.self();
-  json.begin_object();
-  json.field("role", "server").field("name", self ? self->name() : std::string("server"));
-  json.field("joined", self != nullptr).field("waiting_for", member_.waiting_for());
-  json.field("min_clock", gate_.minimum()).field("bytes", table_bytes());
-  json.key("tables").begin_array();
-  for (const auto& [id, table] : tables_) {
-    const TableSpec& spec = table.rows->spec();
-    json.begin_object().field("name", spec.name).field("width", spec.width).field("updater", spec.updater.name);
-    json.field("rows", table.rows->rows()).field("bytes", table.rows->bytes()).end_object();
-  }
-  json.end_array();
-  json.key("workers").begin_array();
-  for (const auto& [id, session] : sessions_) {
-    json.begin_object().field("name", session.info.name()).field("connected", session.lane != 0);
-    json.field("requests", session.stream.accepted()).field("clock", gate_.clock(id));
-    json.field("held_bytes", session.stream.held_bytes() + session.waiting_bytes);
-    if (!session.waiting.empty()) json.field("waiting_for", holding_back(session.waiting.front().needed));
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return json.text();
 }
 
 }  // namespace pscloud

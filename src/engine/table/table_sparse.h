@@ -23,6 +23,7 @@ class SparseTable final : public TableStore {
   Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
 
+  void limit_bytes(uint64_t bytes_max) override { bytes_max_ = bytes_max; }
   const TableSpec& spec() const override { return spec_; }
   uint64_t rows() const override { return rows_.size(); }
   uint64_t bytes() const override { return sizeof *this - sizeof index_ + index_.bytes() + rows_.bytes(); }
@@ -48,7 +49,7 @@ class SparseTable final : public TableStore {
   const TableSpec spec_;
   const std::string place_;  // opens every message
   const std::unique_ptr<Updater> updater_;
-  const uint64_t bytes_max_;
+  uint64_t bytes_max_;
   const size_t state_width_;
   SparseIndex index_;
   SparseRows rows_;

@@ -33,6 +33,9 @@ class TableStore {
   virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) = 0;
   virtual Result<> prepare_push_range(uint64_t first, std::span<const float> values) = 0;
 
+  // It may grow to this. A table that never grows has no use for it.
+  virtual void limit_bytes(uint64_t bytes_max) { (void)bytes_max; }
+
   virtual const TableSpec& spec() const = 0;
   virtual uint64_t rows() const = 0;
   virtual uint64_t bytes() const = 0;  // memory of rows, state and index

@@ -169,7 +169,7 @@ void Channel::pump() {
     Part& part = queue_.front();
     // The end of a clock says that its reads are done: a read repeated after it could see the next clock.
     if (part.type == FrameType::kClock && sent_pulls_ > 0) return;
-    // No filter makes a part larger than this.
+    // Counted as if no filter helped: the owner holds it unpacked, and may ask for a key list that it forgot.
     const uint64_t bytes_most = kFrameHeaderBytes + 256 + part.keys.size() * sizeof(Key) +
                                 part.values.size() * sizeof(float) + (part.raw ? part.raw->size() : 0);
     const bool room = sent_.size() < credit_.requests && sent_bytes_ + bytes_most <= credit_.bytes;
@@ -185,7 +185,7 @@ void Channel::pump() {
       continue;
     }
     sent.payload = *std::move(payload);
-    sent.bytes = kFrameHeaderBytes + (sent.payload ? sent.payload->size() : 0);
+    sent.bytes = bytes_most;
     const uint64_t seq = next_seq_++;
     sent_bytes_ += sent.bytes;
     sent_pulls_ += sent.part.pulls();

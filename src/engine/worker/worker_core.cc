@@ -59,6 +59,10 @@ void WorkerCore::on_wake() {
                                  in_seconds(options_.member.timing.request), waiting_for());
     finish(request);
   }
+  if (now >= leave_deadline_ && !member_.left()) {
+    fail(timed_out("leaving took more than {:.0f} s: it waited for {}", in_seconds(options_.member.timing.request),
+                   waiting_for()));
+  }
   member_.set_node_waiting_for(waiting_for());
   settle();
 }
@@ -109,11 +113,13 @@ void WorkerCore::settle() {
   Time next = member_.next_wake();
   for (const auto& channel : channels_) next = std::min(next, channel->next_wake());
   if (!requests_.empty()) next = std::min(next, requests_.begin()->first);
+  if (!member_.left() && !failed()) next = std::min(next, leave_deadline_);
   transport_.wake_at(next);
 }
 
 void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
   if (failed()) return done(failure_);
+  if (leaving_) return done(invalid("this worker has left the job: nothing may be asked after leave()"));
   if (slices.empty()) return done({});
   auto request = std::make_shared<Request>();
   request->what = std::move(what);
@@ -160,24 +166,31 @@ void WorkerCore::tick(Done done) {
 
 void WorkerCore::barrier(Done done) {
   if (failed()) return done(failure_);
-  if (barrier_) return done(invalid("another thread of this worker is at a barrier"));
+  if (leaving_) return done(invalid("this worker has left the job: nothing may be asked after leave()"));
+  if (barrier_ && barrier_->done) return done(invalid("another thread of this worker is at a barrier"));
+  if (std::exchange(barrier_unclaimed_, false)) return done({});
+  const bool arrived = barrier_ != nullptr;
   barrier_ = std::make_shared<Request>();
   barrier_->what = "barrier";
   barrier_->done = std::move(done);
   barrier_->deadline = clock_.now() + options_.member.timing.request;
   requests_.emplace(barrier_->deadline, barrier_);
-  member_.arrive_at_barrier();
+  if (!arrived) member_.arrive_at_barrier();
   settle();
 }
 
 void WorkerCore::on_barrier(uint64_t) {
-  if (const auto request = std::exchange(barrier_, nullptr)) finish(request);
+  const auto request = std::exchange(barrier_, nullptr);
+  if (!request) return;
+  barrier_unclaimed_ = !request->done;
+  finish(request);
 }
 
 void WorkerCore::leave(bool failed_worker, std::string reason, Done done) {
   leaving_ = true;
   goodbye_ = {failed_worker, std::move(reason)};
   left_ = std::move(done);
+  leave_deadline_ = clock_.now() + options_.member.timing.request;
   settle();
 }
 

@@ -42,8 +42,9 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void submit(std::string what, std::vector<Slice> slices, Done done);
   // Ends the clock.
   void tick(Done done);
+  // After a timeout a second call waits for the same barrier: this worker has come to it already.
   void barrier(Done done);
-  // When all requests are answered, says goodbye; `done` when it was heard.
+  // When all requests are answered, says goodbye; `done` when it was heard. Nothing may be asked afterwards.
   void leave(bool failed, std::string reason, Done done);
 
   uint32_t clock() const { return worker_clock_; }
@@ -88,8 +89,10 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   bool begun_ = false;
   uint32_t worker_clock_ = 0;
   std::shared_ptr<Request> barrier_;
+  bool barrier_unclaimed_ = false;  // it was passed after we had given it up
   Done left_;
   bool leaving_ = false;
+  Time leave_deadline_ = Time::never();
   LeaveMessage goodbye_;
   Error failure_{Code::kUnavailable, ""};
 };

@@ -1,0 +1,65 @@
+// What the scheduler tells people: who is missing, and its /status.
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace pscloud {
+
+std::string Scheduler::missing_nodes() const {
+  const auto servers = static_cast<int>(whole_servers().size());
+  const auto workers =
+      static_cast<int>(std::ranges::count_if(entries_, [](const Entry& e) { return e.info.role == Role::kWorker; }));
+  const int needed = options_.workers_min > 0 ? options_.workers_min : options_.workers;
+  std::string text;
+  if (servers < options_.servers) {
+    text = fmt::format("{} of {} server{}", options_.servers - servers, options_.servers,
+                       options_.servers == 1 ? "" : "s");
+  }
+  if (workers < needed) {
+    text += fmt::format("{}{} of {} worker{}", text.empty() ? "" : " and ", needed - workers, needed,
+                        needed == 1 ? "" : "s");
+  }
+  return text;
+}
+
+std::string Scheduler::waiting_for() const {
+  if (view_.phase == Phase::kForming) return missing_nodes();
+  std::string names;
+  for (const Entry& entry : entries_) {
+    const bool awaited = recovering_ ? entry.lane == 0 : view_.phase != Phase::kRunning;
+    if (entry.placed && entry.info.state == NodeState::kLive && awaited) {
+      names += (names.empty() ? "" : ", ") + entry.info.name();
+    }
+  }
+  if (recovering_ && !names.empty()) return names + " to come back";
+  return names;
+}
+
+std::string Scheduler::status_json() const {
+  static constexpr const char* kPhases[] = {"forming", "running", "stopping", "failed"};
+  static constexpr const char* kStates[] = {"", "live", "done", "dead"};
+  JsonWriter json;
+  json.begin_object();
+  json.field("role", "scheduler").field("job", options_.job);
+  json.field("phase", kPhases[static_cast<int>(view_.phase)]).field("view", view_.version);
+  if (!view_.reason.empty()) json.field("reason", view_.reason);
+  json.field("waiting_for", waiting_for()).field("barriers", barriers_);
+  json.key("nodes").begin_array();
+  for (const Entry& entry : entries_) {
+    json.begin_object();
+    json.field("name", entry.placed ? entry.info.name() : std::string(role_name(entry.info.role)));
+    json.field("role", role_name(entry.info.role));
+    json.field("state", entry.placed ? kStates[static_cast<int>(entry.info.state)] : "waiting");
+    if (entry.placed) json.field("rank", entry.info.rank);
+    if (!entry.info.address.empty()) json.field("address", entry.info.address);
+    json.field("heard_ms_ago", int64_t{(clock_.now() - entry.heard).count() / 1000});
+    if (!entry.waiting_for.empty()) json.field("waiting_for", entry.waiting_for);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.text();
+}
+
+}  // namespace pscloud
