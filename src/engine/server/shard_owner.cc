@@ -258,6 +258,7 @@ Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
   if (session.clock_begun ? header.clock != now + 1 : header.clock < now) {
     return invalid("clock {} does not follow clock {}", header.clock, now);
   }
+  if (header.clock > ClockGate::kLast) return invalid("clock {}: the last is {}", header.clock, ClockGate::kLast);
   session.clock_begun = true;
   Operation operation;
   operation.type = FrameType::kClock;
@@ -391,7 +392,7 @@ void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outc
     frame.payload = *std::move(outcome);
   } else {
     const ErrorMessage error{outcome.error().code, outcome.error().message};
-    session.failed[seq] = error;
+    session.keep_failure(seq, error);
     frame.header.flags |= kFlagError;
     frame.payload = encode(error);
   }
