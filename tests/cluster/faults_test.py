@@ -5,13 +5,13 @@ TLS."""
 import time
 import unittest
 
-from harness import SECONDS, ClusterTest, go_on, stop
+from harness import SECONDS, SLOW, ClusterTest, go_on, stop
 
 
 class Workers(ClusterTest):
-    def test_one_that_is_killed_is_named_and_the_rest_finish(self):
+    def check_one_is_killed(self, consistency):
         cluster = self.cluster()
-        scheduler, servers, workers = self.running(cluster)
+        scheduler, servers, workers = self.running(cluster, ["--consistency", consistency])
         workers[1].kill()
         scheduler.says("worker 1 died")
         for worker in (workers[0], workers[2]):
@@ -21,6 +21,49 @@ class Workers(ClusterTest):
         self.assertEqual(len(scheduler.lines("worker 1 died")), 1, scheduler.story())
         self.assert_no_complaint(*servers)
         self.assert_totals([workers[0], workers[2]], dead=workers[1])
+
+    def test_one_that_is_killed_is_named_and_the_rest_finish(self):
+        self.check_one_is_killed("async")
+
+    def test_one_that_is_killed_within_a_clock_does_not_hold_it_up(self):
+        self.check_one_is_killed("bsp")
+
+    def test_a_new_one_takes_the_place_of_one_that_was_killed(self):
+        cluster = self.cluster()
+        scheduler, servers, workers = self.running(cluster)
+        workers[1].kill()
+        scheduler.says("worker 1 died")
+        new = cluster.worker(3)
+        self.assertEqual(new.event("joined")["rank"], 1, new.story())
+        new.counts_on()
+        alive = [workers[0], workers[2], new]
+        self.finish(*alive)
+        self.assert_ends_well(scheduler, *servers)
+        self.assert_no_complaint(*servers)
+        self.assert_totals(alive, dead=workers[1])
+
+    def test_one_that_hangs_too_long_counts_as_dead_and_is_told_so(self):
+        cluster = self.cluster(flags=["--death-timeout-ms", 1500 * SLOW])
+        scheduler, servers, workers = self.running(cluster, ["--consistency", "ssp:1"])
+        stop(workers[1])
+        scheduler.says("worker 1 died: it has been silent")
+        for worker in (workers[0], workers[2]):
+            worker.counts_on()  # though its clock stands still
+        go_on(workers[1])
+        self.assertEqual(workers[1].ends(), 3, workers[1].story())
+        self.assertTrue(workers[1].lines("declared .*dead"), workers[1].story())
+        self.finish(workers[0], workers[2])
+        self.assert_ends_well(scheduler, *servers)
+        self.assertEqual(len(scheduler.lines("worker 1 died")), 1, scheduler.story())
+        self.assert_totals([workers[0], workers[2]], dead=workers[1])
+
+    def test_one_that_dies_ends_the_job_if_the_policy_says_so(self):
+        cluster = self.cluster(flags=["--worker-death", "fail"])
+        scheduler, servers, workers = self.running(cluster)
+        workers[2].kill()
+        for node in (scheduler, *servers, workers[0], workers[1]):
+            self.assertEqual(node.ends(), 1, node.story())
+            self.assertTrue(node.lines("worker 2 died"), node.story())
 
 
 class Servers(ClusterTest):
@@ -46,6 +89,37 @@ class Servers(ClusterTest):
         for node in (scheduler, servers[0], *workers):
             self.assertEqual(node.ends(SECONDS / 2), 1, node.story())
             self.assertTrue(node.lines("server 1 died .*its parameters are lost"), node.story())
+
+
+class Scheduler(ClusterTest):
+    def test_the_job_goes_on_with_a_new_one(self):
+        cluster = self.cluster()
+        scheduler, servers, workers = self.running(cluster)
+        scheduler.kill()
+        for worker in workers:
+            worker.counts_on()  # nobody needs it to count
+        new = cluster.scheduler()
+        new.says("takes up the job")
+        for worker in workers:
+            worker.counts_on()
+        self.finish(*workers)
+        self.assert_ends_well(new, *servers)
+        self.assert_no_complaint(new, *servers)
+        self.assert_totals(workers)
+
+    def test_workers_at_a_barrier_wait_for_a_new_one(self):
+        cluster = self.cluster()
+        scheduler, servers, workers = self.running(cluster)
+        scheduler.kill()
+        workers[0].finish()
+        for worker in workers[1:]:
+            worker.counts_on()
+            worker.finish()
+        new = cluster.scheduler()
+        self.finish(*workers)
+        self.assert_ends_well(new, *servers)
+        self.assert_no_complaint(new, *servers)
+        self.assert_totals(workers)
 
 
 if __name__ == "__main__":

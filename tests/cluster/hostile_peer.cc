@@ -4,9 +4,10 @@
 //   hostile_peer stranger HOST:PORT SEED FRAMES    to any node that takes plaintext: random, damaged, cut short, and
 //                                                  whole frames of every type with random fields and payloads
 //   hostile_peer member HOST:PORT SEED FRAMES      joins at that scheduler as a worker, then asks its servers nonsense
-//   hostile_peer last_clock HOST:PORT SEED 1       joins, and ends the last clock there is at once
+//   hostile_peer last_clock HOST:PORT SEED FRAMES  joins, and ends the last clock there is at once
+//   hostile_peer deaf HOST:PORT SEED FRAMES        asks that scheduler for what it will refuse, and reads no answer
 //
-// It never reads what it does not need. Prints how many frames it has sent.
+// Prints how many frames it has sent.
 #include <fmt/core.h>
 #include <poll.h>
 #include <unistd.h>
@@ -29,15 +30,16 @@ constexpr int kPatienceMs = 20000;
 constexpr FrameType kRequests[] = {FrameType::kCreateTable, FrameType::kOpenTable, FrameType::kPush,
                                    FrameType::kPull,        FrameType::kPushPull,  FrameType::kClock};
 
-// A plain TCP connection. What the peer sends is dropped when our own bytes do not go out.
+// A plain TCP connection. Unless it is deaf, what the peer sends is dropped when our own bytes do not go out.
 class Connection {
  public:
-  static Result<Connection> to(const std::string& address) {
+  static Result<Connection> to(const std::string& address, bool deaf = false) {
     const auto endpoints = TRY(resolve(TRY(parse_address(address)), false));
     Connection connection;
     connection.fd_ = TRY(begin_connect(endpoints.front()));
     if (!connection.ready(POLLOUT)) return timed_out("{} does not answer", address);
     TRY(end_connect(connection.fd_.get()));
+    connection.deaf_ = deaf;
     return connection;
   }
 
@@ -47,13 +49,22 @@ class Connection {
       const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent > 0) {
         bytes = bytes.subspan(static_cast<size_t>(sent));
-      } else if (errno != EAGAIN || !ready(POLLOUT | POLLIN) || !drop_input()) {
+      } else if (errno != EAGAIN || !ready(deaf_ ? POLLOUT : POLLOUT | POLLIN) || (!deaf_ && !drop_input())) {
         return false;
       }
     }
     return true;
   }
   bool send(const Frame& frame) { return send(encode_header(frame, true)) && send(frame.bytes()); }
+
+  // False when the peer has closed.
+  bool drop_input() {
+    std::byte room[4096];
+    ssize_t got = 0;
+    while ((got = recv(fd_.get(), room, sizeof room, 0)) > 0) {
+    }
+    return got < 0 && errno == EAGAIN;
+  }
 
   Result<Frame> receive() {
     HeaderBytes header;
@@ -70,13 +81,6 @@ class Connection {
     pollfd one{fd_.get(), events, 0};
     return poll(&one, 1, kPatienceMs) > 0;
   }
-  bool drop_input() {
-    std::byte room[4096];
-    ssize_t got = 0;
-    while ((got = recv(fd_.get(), room, sizeof room, 0)) > 0) {
-    }
-    return got < 0 && errno == EAGAIN;
-  }
   Result<> fill(std::span<std::byte> room) {
     while (!room.empty()) {
       const ssize_t got = recv(fd_.get(), room.data(), room.size(), 0);
@@ -90,6 +94,7 @@ class Connection {
   }
 
   Fd fd_;
+  bool deaf_ = false;
 };
 
 SharedBuffer random_bytes(Random& random, size_t size) {
@@ -211,6 +216,16 @@ Result<uint64_t> be_stranger(const std::string& address, Random& random, uint64_
   return sent;
 }
 
+Result<uint64_t> be_deaf(const std::string& address, Random& random, uint64_t frames) {
+  uint64_t sent = 0;
+  while (sent < frames) {
+    auto connection = TRY(Connection::to(address, true));
+    const Frame join{{.type = FrameType::kJoin}, encode(JoinMessage{"elsewhere", random_node(random), 0, {}})};
+    for (bool open = true; open && sent < frames; ++sent) open = connection.send(join);
+  }
+  return sent;
+}
+
 struct Membership {
   Connection scheduler;
   uint64_t session;
@@ -252,19 +267,23 @@ Result<uint64_t> be_member(const std::string& scheduler, Random& random, uint64_
       // Never behind: what is repeated is only answered again. Mostly the next one, which is done at once.
       frame.header.seq = random.chance(0.1) ? seq + random.below(100) : seq;
       frame.header.ack = 0;  // so that it must keep what it said
-      if (frame.header.type == FrameType::kClock) frame.header.clock = UINT32_MAX;
+      if (last_clock) frame.header.clock = UINT32_MAX;
       if (frame.header.type == FrameType::kPush && random.chance(0.5)) frame.header.count = 2;
-      if (!connection.send(frame)) return unavailable("{} closed the connection after {} frames", node.name(), sent);
-      ++sent;
+      // If that was not taken, the stream must go on all the same; if it was, this repeats it.
+      Frame simple{{.type = FrameType::kPull, .session = member.session, .seq = seq, .table = 1}, nullptr};
+      if (!connection.send(frame) || !connection.send(simple) || !connection.drop_input())
+        return unavailable("{} closed the connection after {} frames", node.name(), sent);
+      sent += 2;
     }
   }
   return sent;
 }
 
 Result<uint64_t> run(const std::vector<std::string>& words) {
-  if (words.size() != 4) return invalid("usage: hostile_peer stranger|member|last_clock HOST:PORT SEED FRAMES");
+  if (words.size() != 4) return invalid("usage: hostile_peer stranger|member|last_clock|deaf HOST:PORT SEED FRAMES");
   Random random(std::stoull(words[2]));
   const uint64_t frames = std::stoull(words[3]);
+  if (words[0] == "deaf") return be_deaf(words[1], random, frames);
   if (words[0] == "stranger") return be_stranger(words[1], random, frames);
   return be_member(words[1], random, frames, words[0] == "last_clock");
 }
