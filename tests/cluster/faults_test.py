@@ -2,10 +2,11 @@
 """What a job of real processes makes of nodes that die, hang or come back: 1 scheduler, 2 servers and 3 workers over
 TLS."""
 
+import json
 import time
 import unittest
 
-from harness import SECONDS, SLOW, ClusterTest, go_on, stop
+from harness import SECONDS, SLOW, ClusterTest, go_on, http_get, stdout_json, stop, until
 
 
 class Workers(ClusterTest):
@@ -43,9 +44,16 @@ class Workers(ClusterTest):
         self.assert_totals(alive, dead=workers[1])
 
     def test_one_that_hangs_too_long_counts_as_dead_and_is_told_so(self):
-        cluster = self.cluster(flags=["--death-timeout-ms", 1500 * SLOW])
+        cluster = self.cluster(flags=["--death-timeout-ms", 2500 * SLOW, "--http", "127.0.0.1:0"])
         scheduler, servers, workers = self.running(cluster, ["--consistency", "ssp:1"])
         stop(workers[1])
+        status = stdout_json(scheduler)["http_address"]
+
+        def waits():
+            nodes = json.loads(http_get(status, "/status")[1])["nodes"]
+            return {node["name"]: node.get("waiting_for", "") for node in nodes}
+        # Meanwhile anybody can see who holds up whom.
+        until(lambda: waits()["worker 0"].startswith("worker 1 to finish clock"), lambda: f"a wait: {waits()}")
         scheduler.says("worker 1 died: it has been silent")
         for worker in (workers[0], workers[2]):
             worker.counts_on()  # though its clock stands still

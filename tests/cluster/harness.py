@@ -5,6 +5,7 @@ and whatever still runs at the end of a test is killed by its own process id. PS
 builds with sanitizers get more time.
 """
 
+import http.client
 import json
 import os
 import pathlib
@@ -168,14 +169,23 @@ def reserve_port():
     return reserved
 
 
+def http_get(address, path):
+    """Status and text of the answer."""
+    connection = http.client.HTTPConnection(address, timeout=SECONDS)
+    connection.request("GET", path)
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply.status, text
+
+
 class Cluster:
     """The nodes of one job on loopback, over TLS unless `insecure`."""
 
-    def __init__(self, servers=2, workers=3, insecure=False, http=False, flags=()):
+    def __init__(self, servers=2, workers=3, insecure=False, flags=()):
         self.processes = []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pscloud-cluster-"))
         self.insecure = insecure
-        self.http = http
         self.workers = workers
         self.scheduler_flags = ["--servers", servers, "--workers", workers, *flags]
         self.port = reserve_port()
@@ -200,8 +210,6 @@ class Cluster:
                        if not name.startswith(("PSCLOUD_", "DMLC_"))}
         environment["PSCLOUD_SCHEDULER"] = self.address
         environment["PSCLOUD_JOIN_TIMEOUT_MS"] = str(1000 * SECONDS)
-        if self.http:
-            environment["PSCLOUD_HTTP"] = "127.0.0.1:0"
         if self.insecure:
             environment["PSCLOUD_INSECURE"] = "1"
         else:

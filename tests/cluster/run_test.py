@@ -1,27 +1,17 @@
 #!/usr/bin/env python3
 """How a job of real processes begins, runs and ends: 1 scheduler, 2 servers and 3 workers over TLS."""
 
-import http.client
 import json
 import re
 import unittest
 
-from harness import ClusterTest, reserve_port, stdout_json
+from harness import ClusterTest, http_get, reserve_port, stdout_json
 
 # The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'\w+="([^"\\\n]|\\.)*"'
 METRIC = re.compile(rf"{NAME}(\{{{LABEL}(,{LABEL})*\}})? ([-+]?[0-9.]+(e[-+]?[0-9]+)?|NaN|[-+]Inf)")
 METRIC_COMMENT = re.compile(rf"# (HELP {NAME} .*|TYPE {NAME} (counter|gauge|histogram))")
-
-
-def get(address, path):
-    connection = http.client.HTTPConnection(address, timeout=20)
-    connection.request("GET", path)
-    reply = connection.getresponse()
-    body = reply.read().decode()
-    connection.close()
-    return reply.status, body
 
 
 class Run(ClusterTest):
@@ -88,15 +78,15 @@ class Run(ClusterTest):
         addresses = {"scheduler": stdout_json(scheduler)["http_address"], "worker": worker_http,
                      "server": stdout_json(servers[0])["http_address"]}
         for role, address in addresses.items():
-            self.assertEqual(get(address, "/health"), (200, "ok\n"))
-            status, text = get(address, "/status")
+            self.assertEqual(http_get(address, "/health"), (200, "ok\n"))
+            status, text = http_get(address, "/status")
             self.assertEqual((status, json.loads(text)["role"]), (200, role))
-            status, text = get(address, "/metrics")
+            status, text = http_get(address, "/metrics")
             self.assertEqual(status, 200)
             for line in text.splitlines():
                 self.assertTrue(METRIC.fullmatch(line) or METRIC_COMMENT.fullmatch(line), line)
-            self.assertEqual(get(address, "/other")[0], 404)
-        job = json.loads(get(addresses["scheduler"], "/status")[1])
+            self.assertEqual(http_get(address, "/other")[0], 404)
+        job = json.loads(http_get(addresses["scheduler"], "/status")[1])
         self.assertEqual(sorted(node["name"] for node in job["nodes"]), ["server 0", "server 1", "worker 0"])
         self.assertEqual((job["phase"], {node["state"] for node in job["nodes"]}), ("running", {"live"}))
         self.finish(worker)
@@ -117,10 +107,10 @@ class WrongUse(ClusterTest):
                 "unsorted_keys": "position 1 has 1 after 2: sort them",
                 "repeated_keys": "position 1 has 1 after 1: sort them and add up",
                 "width": "2 rows of table 'counter', which is 1 wide, are 2 floats, not 3",
-                "nan": "nan",
+                "nan": "table counter: the push to key 1 has nan in column 0; nothing was changed",
                 "another_spec": "exists with another spec; open it, or give the new one another name",
-                "dense_too_large": "large",
-                "sparse_too_large": "small",
+                "dense_too_large": "raise bytes_max of the table or memory_max of the servers, or use more servers",
+                "sparse_too_large": "use more servers or admit fewer keys; nothing was changed",
         }.items():
             self.assertTrue(told[what]["refused"], what)
             self.assertIn(text, told[what]["text"])
