@@ -186,7 +186,7 @@ class Tidy:
             elif suffix(path) == ".h" and not {inside, path, name} & included:
                 self.fail(path, 1, "nobody includes it", "remove it")
             elif suffix(path) in (".py", ".sh") and not any(
-                    re.search(rf"\b{re.escape(name)}\b|import {re.escape(name[:-3])}\b", text)
+                    re.search(rf"\b{re.escape(name)}\b|(import|from) {re.escape(name[:-3])}\b", text)
                     for caller, text in callers.items() if caller != path):
                 self.fail(path, 1, "nobody runs it", "add it to tests/CMakeLists.txt, or remove it")
 

@@ -48,8 +48,6 @@ void Member::send(FrameType type, SharedBuffer payload, uint64_t seq) {
 void Member::on_open(LaneId lane) {
   if (lane != lane_) return;
   open_ = true;
-  backoff_ = Duration{};
-  connect_error_.clear();
   transport_.trust(lane);
   heard_ = clock_.now();
   beat();
@@ -77,6 +75,9 @@ void Member::beat() {
 void Member::on_frame(LaneId lane, const Frame& frame) {
   if (lane != lane_ || expelled_) return;
   heard_ = clock_.now();
+  // Not in on_open: a scheduler that refuses our certificate closes the lane after it has opened here.
+  backoff_ = Duration{};
+  connect_error_.clear();
   switch (frame.header.type) {
     case FrameType::kJoinWait: {
       auto text = decode<TextMessage>(frame.bytes());
@@ -214,7 +215,7 @@ void Member::leave(bool failed, std::string reason) {
 std::string Member::waiting_for() const {
   if (expelled_ || left_) return {};
   if (leaving_) return fmt::format("the scheduler at {} to hear the goodbye", options_.scheduler);
-  if (!open_) {
+  if (!open_ || !connect_error_.empty()) {
     return fmt::format("the scheduler at {} ({})", options_.scheduler,
                        connect_error_.empty() ? "no answer yet" : connect_error_);
   }

@@ -435,6 +435,10 @@ void Scheduler::send(LaneId lane, FrameType type, SharedBuffer payload, uint64_t
 
 void Scheduler::refuse(LaneId lane, const std::string& why) {
   send(lane, FrameType::kRefused, encode(TextMessage{why}));
+  if (lane == 0) return;
+  // Or refusals would pile up here for one that asks again and again and does not read.
+  transport_.close(lane);
+  on_close(lane, invalid("refused"));
 }
 
 Scheduler::Entry* Scheduler::find(uint64_t session) {

@@ -12,6 +12,9 @@ namespace pscloud {
 // A worker's clock is the number of clocks it has finished. The minimum never goes back: who comes late starts there.
 class ClockGate {
  public:
+  // No clock is later, so that there is room for the one after it, and UINT32_MAX can stand for never.
+  static constexpr uint32_t kLast = UINT32_MAX - 2;
+
   // A worker takes part from now on. Ignored if it does already.
   void add(uint64_t session);
   // It takes part no longer: done or dead.

@@ -12,7 +12,6 @@ constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
-constexpr uint32_t kClockMax = 1u << 31;  // so that no sum of clocks wraps around
 }  // namespace
 
 ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transport& transport, Clock& clock,
@@ -259,7 +258,7 @@ Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
   if (session.clock_begun ? header.clock != now + 1 : header.clock < now) {
     return invalid("clock {} does not follow clock {}", header.clock, now);
   }
-  if (header.clock > kClockMax) return invalid("clock {}: a job has at most {}", header.clock, kClockMax);
+  if (header.clock > ClockGate::kLast) return invalid("clock {}: the last is {}", header.clock, ClockGate::kLast);
   session.clock_begun = true;
   Operation operation;
   operation.type = FrameType::kClock;
@@ -395,7 +394,7 @@ void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outc
     frame.payload = *std::move(outcome);
   } else {
     const ErrorMessage error{outcome.error().code, outcome.error().message};
-    session.failed[seq] = error;
+    session.keep_failure(seq, error);
     frame.header.flags |= kFlagError;
     frame.payload = encode(error);
   }

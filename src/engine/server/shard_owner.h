@@ -76,6 +76,15 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
     uint64_t waiting_bytes = 0;
     std::map<uint64_t, ErrorMessage> failed;  // answers that may have to be given again
     std::map<TableId, KeyCache> key_caches;
+
+    // Not without end for a worker that never says what it has heard; far more than one can have unanswered.
+    void keep_failure(uint64_t seq, const ErrorMessage& error) {
+      failed[seq] = error;
+      if (failed.size() <= kFailedMax) return;
+      const auto oldest = failed.begin();
+      failed.erase(oldest->first == seq ? std::next(oldest) : oldest);
+    }
+    static constexpr size_t kFailedMax = 4096;
   };
 
   struct HeldTable {

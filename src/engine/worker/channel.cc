@@ -33,8 +33,6 @@ void Channel::connect() {
 void Channel::on_open(LaneId lane) {
   if (lane != lane_) return;
   open_ = true;
-  backoff_ = Duration{};
-  connect_error_.clear();
   transport_.trust(lane);
   sync();
 }
@@ -107,6 +105,9 @@ void Channel::on_sync_reply(const Frame& frame) {
   if (!state || frame.header.seq != sync_number_) return;
   sync_deadline_ = Time::never();
   synced_ = true;
+  // Not in on_open: a server that refuses our certificate closes the lane after it has opened here.
+  backoff_ = Duration{};
+  connect_error_.clear();
   credit_ = Credit::unpack(state->credit);
   min_clock_ = std::max(min_clock_, state->min_clock);
   for (auto& [seq, sent] : sent_) {
@@ -266,7 +267,7 @@ KeyCache& Channel::key_cache(TableId table) {
 std::string Channel::waiting_for() const {
   if (idle()) return {};
   std::string name = fmt::format("{} at {}", options_.owner.name(), options_.owner.address);
-  if (!open_) return connect_error_.empty() ? name : fmt::format("{} ({})", name, connect_error_);
+  if (!synced_) return connect_error_.empty() ? name : fmt::format("{} ({})", name, connect_error_);
   for (const auto& [seq, sent] : sent_) {
     if (!sent.waiting.empty()) return fmt::format("{} ({} waits for it)", sent.waiting, options_.owner.name());
   }
