@@ -408,6 +408,20 @@ TEST_F(ChannelTest, ACallbackMayEndEverything) {
   EXPECT_FALSE(**second);
 }
 
+TEST_F(ChannelTest, CountsBytesBeforeAndAfterFilters) {
+  spec_.push_filters = {{FilterKind::kKeyCaching}, {FilterKind::kFloat16}};
+  std::vector<Key> keys(1000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  open();
+  push(keys);
+  push(keys);
+  const uint64_t plain = metrics_.counter("pscloud_push_plain_bytes_total", "").value();
+  const uint64_t sent = metrics_.counter("pscloud_push_sent_bytes_total", "").value();
+  EXPECT_EQ(plain, 2 * keys.size() * 12);
+  EXPECT_GE(sent, keys.size() * (8 + 2 + 2));  // the list once, two bytes for each value
+  EXPECT_LE(sent, keys.size() * (8 + 2 + 2) + 200);
+}
+
 TEST_F(ChannelTest, KnowsThatItIsFenced) {
   open();
   give(FrameType::kFenced, 1, encode(TextMessage{"worker 0 was declared dead"}));
