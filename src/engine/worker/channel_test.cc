@@ -352,6 +352,18 @@ TEST_F(ChannelTest, AnOwnerThatDoesNotAnswerIsGivenUpAndTriedAnew) {
   EXPECT_NE(transport_.last_lane, silent);
 }
 
+TEST_F(ChannelTest, AnOwnerThatAnswersSlowlyIsNotGivenUp) {
+  open();
+  for (int i = 0; i < 20; ++i) push();
+  const LaneId lane = transport_.last_lane;
+  for (uint64_t seq = 1; seq <= 20; ++seq) {
+    pass(Timing{}.death / 2);
+    reply(seq);
+  }
+  EXPECT_FALSE(transport_.closed.contains(lane));
+  EXPECT_TRUE(channel_->idle());
+}
+
 TEST_F(ChannelTest, SaysForWhomARequestWaits) {
   open();
   pull();
