@@ -150,7 +150,8 @@ TEST(Message, EachByteOfAViewMayBeDamagedWithoutHarm) {
 }
 
 TEST(Message, LongTextIsCutBetweenCharacters) {
-  const std::string text = std::string(kTextBytesMax - 1, 'x') + "\xc3\xa4" + "more";  // a-umlaut over the border
+  std::string text(kTextBytesMax - 1, 'x');
+  text.append("\xc3\xa4more");  // a-umlaut over the border
   const auto decoded = decode<TextMessage>(encode(TextMessage{text})->span());
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->text, std::string(kTextBytesMax - 1, 'x'));

@@ -118,6 +118,10 @@ bool Scheduler::learn(const View& view) {
     members.push_back({node, true, here ? here->lane : 0, clock_.now(), 0, {}});
   }
   std::erase_if(entries_, [&](const Entry& e) { return e.placed || view.find(e.info.session) != nullptr; });
+  while (entries_.size() + members.size() > kNodesMax) {
+    refuse(entries_.back().lane, "the job is full");
+    entries_.pop_back();
+  }
   entries_.insert(entries_.begin(), members.begin(), members.end());
   view_ = view;
   encoded_view_ = encode(view_);

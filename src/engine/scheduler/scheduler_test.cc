@@ -434,6 +434,18 @@ TEST_F(SchedulerTest, TheNewestViewOfTheMembersWins) {
   EXPECT_EQ(scheduler_->view().nodes, latest.nodes);
 }
 
+TEST_F(SchedulerTest, AFullJobThatIsTakenUpHasNoRoomForNewcomers) {
+  start(1, 1);
+  View full;
+  full.version = 5;
+  full.phase = Phase::kRunning;
+  for (uint64_t session = 1; session <= kNodesMax; ++session) full.nodes.push_back(worker(session, 0));
+  join(worker(1'000'000));
+  join(worker(1), full);
+  EXPECT_THAT(refusal(1'000'000), HasSubstr("full"));
+  EXPECT_EQ(scheduler_->view().nodes.size(), kNodesMax);
+}
+
 TEST_F(SchedulerTest, AMemberOfAnotherRunIsRefused) {
   run(1);
   View other = scheduler_->view();

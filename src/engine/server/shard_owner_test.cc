@@ -390,6 +390,17 @@ TEST_F(ShardOwnerTest, TablesTogetherKeepWithinTheMemory) {
   EXPECT_TRUE(transport_.take(kAnna).back().header.flags & kFlagError);
 }
 
+TEST_F(ShardOwnerTest, CountsBytesOfRepliesBeforeAndAfterFilters) {
+  spec_.width = 1000;
+  spec_.pull_filters = {{FilterKind::kFloat16}};
+  run();
+  ask(FrameType::kPull, kAnna);
+  const MetricLabels labels = {{"table", "w"}};
+  EXPECT_EQ(metrics_.counter("pscloud_pull_plain_bytes_total", "", labels).value(), 4000u);
+  const uint64_t sent = metrics_.counter("pscloud_pull_sent_bytes_total", "", labels).value();
+  EXPECT_TRUE(sent >= 2000 && sent < 2050) << sent;
+}
+
 TEST_F(ShardOwnerTest, ATableOfTheSameNameMustHaveTheSameSpec) {
   run();
   TableSpec other = spec_;

@@ -74,6 +74,7 @@ class SimCluster {
     uint32_t column = 0;
     int host = -1;
     bool alive = true;
+    uint32_t clock = 0;  // seen last: must not go back
   };
 
   void start_at(Time when, std::function<void()> start);
@@ -89,7 +90,7 @@ class SimCluster {
 
   void check_step();
   void check_owner(OwnerNode& owner);
-  void check_worker(const WorkerNode& worker);
+  void check_worker(WorkerNode& worker);
   void judge_rows(OwnerNode& owner, bool at_end);
   bool ended() const;
   void check_end();

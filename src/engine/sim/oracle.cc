@@ -54,8 +54,8 @@ Oracle::Read Oracle::begin_read(uint32_t table, uint32_t column, std::vector<siz
 
 std::string Oracle::describe(uint32_t table, size_t key, uint32_t column) const {
   const Cell& pushes = cell(table, key, column);
-  return fmt::format("table {} key {:#x}: incarnation {} pushed {}, {} acknowledged", tables_[table].name, keys_[key],
-                     column, pushes.clocks.size(), pushes.acknowledged);
+  return fmt::format("table {} key {:#x}: incarnation {} pushed {}, {} acknowledged", tables_[table].name,
+                     this->key(table, key), column, pushes.clocks.size(), pushes.acknowledged);
 }
 
 std::string Oracle::judge(const Read& read, const std::vector<float>& values) {

@@ -25,7 +25,11 @@ class Oracle {
   Oracle(std::vector<TableSpec> tables, std::vector<Key> keys, uint32_t columns);
 
   const std::vector<TableSpec>& tables() const { return tables_; }
-  const std::vector<Key>& keys() const { return keys_; }
+  size_t keys() const { return keys_.size(); }
+  // The key that stands at `index` in a table: dense ones have rows 0, 1, ... instead of the list.
+  Key key(uint32_t table, size_t index) const {
+    return tables_[table].kind == TableKind::kDense ? Key{index} : keys_[index];
+  }
   uint32_t columns() const { return columns_; }
 
   // What column's worker did, in its own order.

@@ -35,15 +35,23 @@ Scenario Scenario::draw(Random& random) {
   }
   s.incarnations = s.workers + s.worker_crashes;
 
+  s.keys = {0, 1, 2, UINT64_MAX};
+  while (random.chance(0.5) && s.keys.size() < 8) s.keys.push_back(random.next());
   const uint32_t tables = 1 + static_cast<uint32_t>(random.below(3));
   for (uint32_t i = 0; i < tables; ++i) {
     TableSpec spec;
     spec.name = "t" + std::to_string(i);
     spec.width = s.incarnations;
+    if (random.chance(0.3)) {
+      spec.kind = TableKind::kDense;
+      spec.rows = s.keys.size();
+    }
     switch (random.below(3)) {
       case 0: spec.consistency = Consistency::async(); break;
       case 1: spec.consistency = Consistency::bsp(); break;
-      default: spec.consistency = Consistency::ssp(static_cast<uint32_t>(random.below(3))); break;
+      default:
+        spec.consistency = Consistency::ssp(static_cast<uint32_t>(random.below(random.chance(0.2) ? 8 : 3)));
+        break;
     }
     // Only filters that keep small integers exact.
     for (auto* filters : {&spec.push_filters, &spec.pull_filters}) {
@@ -54,9 +62,6 @@ Scenario Scenario::draw(Random& random) {
     }
     s.tables.push_back(std::move(spec));
   }
-  s.keys = {0, 1, 2, UINT64_MAX};
-  while (random.chance(0.5) && s.keys.size() < 8) s.keys.push_back(random.next());
-
   s.script.rounds = 1 + static_cast<uint32_t>(random.below(4));
   s.script.operations = 1 + static_cast<uint32_t>(random.below(6));
   // One who comes late would meet the others at another barrier than it thinks.
@@ -76,7 +81,7 @@ uint64_t Scenario::bytes_held_max() const {
 std::string Scenario::text() const {
   std::string list;
   for (const TableSpec& table : tables) {
-    list += fmt::format(" {}:{}", table.name,
+    list += fmt::format(" {}:{}{}", table.name, table.kind == TableKind::kDense ? "dense " : "",
                         table.consistency.kind == Consistency::Kind::kAsync ? "async"
                         : table.consistency.kind == Consistency::Kind::kBsp
                             ? "bsp"

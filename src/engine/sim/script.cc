@@ -60,6 +60,22 @@ void Script::think() {
   later_(Duration(static_cast<int64_t>(random_.below(options_.think_max.count()))), [this] { next(); });
 }
 
+// In the order of their keys; for a range without gaps.
+std::vector<size_t> Script::choose_keys(uint32_t table, bool range) {
+  std::vector<size_t> chosen;
+  const size_t first = random_.below(oracle_.keys());
+  for (size_t key = range ? first : 0; key < oracle_.keys(); ++key) {
+    if (random_.chance(0.5)) {
+      chosen.push_back(key);
+    } else if (range) {
+      break;
+    }
+  }
+  if (chosen.empty()) chosen.push_back(first);
+  std::ranges::sort(chosen, {}, [&](size_t key) { return oracle_.key(table, key); });
+  return chosen;
+}
+
 void Script::next() {
   // What need not be waited for is not: many requests are under way when the next fault comes.
   while (!dead_ && !ended_) {
@@ -67,14 +83,10 @@ void Script::next() {
     ++operation_;
     const bool wait = !random_.chance(options_.impatient);
     const auto table = static_cast<uint32_t>(random_.below(specs_.size()));
-    std::vector<size_t> chosen;
-    for (size_t key = 0; key < oracle_.keys().size(); ++key) {
-      if (random_.chance(0.5)) chosen.push_back(key);
-    }
-    if (chosen.empty()) chosen.push_back(random_.below(oracle_.keys().size()));
-    std::ranges::sort(chosen, {}, [&](size_t key) { return oracle_.keys()[key]; });
+    const bool range = specs_[table]->kind == TableKind::kDense && random_.chance(0.5);
+    const std::vector<size_t> chosen = choose_keys(table, range);
     std::vector<Key> keys;
-    for (const size_t key : chosen) keys.push_back(oracle_.keys()[key]);
+    for (const size_t key : chosen) keys.push_back(oracle_.key(table, key));
 
     const uint64_t kind = random_.below(10);
     const FrameType type = kind < 5 ? FrameType::kPush : kind < 8 ? FrameType::kPull : FrameType::kPushPull;
@@ -90,7 +102,9 @@ void Script::next() {
       for (const size_t key : chosen) oracle_.pushed(table, key, options_.column);
     }
     auto read = std::make_shared<Oracle::Read>(oracle_.begin_read(table, options_.column, chosen));
-    auto slices = slice_keys(type, table_id(specs_[table]->name), specs_[table], core_.owners(), keys, values, *out);
+    const TableId id = table_id(specs_[table]->name);
+    auto slices = range ? slice_rows(type, id, specs_[table], core_.owners(), keys[0], keys.size(), values, *out)
+                        : slice_keys(type, id, specs_[table], core_.owners(), keys, values, *out);
     const auto settle = [this, type, table, chosen, out, read, wait](const Result<>& result) {
       if (dead_ || ended_) return;
       if (!result) return fail(result.error());

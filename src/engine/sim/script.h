@@ -35,6 +35,7 @@ class Script {
  private:
   void create_tables(uint32_t table);
   void next();
+  std::vector<size_t> choose_keys(uint32_t table, bool range);
   void think();  // then next()
   void end_round();
   void fail(const Error& why);

@@ -66,6 +66,8 @@ void Channel::sync() {
 
 void Channel::on_frame(const Frame& frame) {
   if (frame.header.session != options_.session) return;
+  // Whatever it says shows that it lives: on a slow link the answer to our question stands behind megabytes.
+  if (sync_deadline_ != Time::never()) sync_deadline_ = clock_.now() + options_.timing.death;
   switch (frame.header.type) {
     case FrameType::kReply: on_reply(frame); break;
     case FrameType::kSyncReply: on_sync_reply(frame); break;

@@ -352,6 +352,18 @@ TEST_F(ChannelTest, AnOwnerThatDoesNotAnswerIsGivenUpAndTriedAnew) {
   EXPECT_NE(transport_.last_lane, silent);
 }
 
+TEST_F(ChannelTest, AnOwnerThatAnswersSlowlyIsNotGivenUp) {
+  open();
+  for (int i = 0; i < 20; ++i) push();
+  const LaneId lane = transport_.last_lane;
+  for (uint64_t seq = 1; seq <= 20; ++seq) {
+    pass(Timing{}.death / 2);
+    reply(seq);
+  }
+  EXPECT_FALSE(transport_.closed.contains(lane));
+  EXPECT_TRUE(channel_->idle());
+}
+
 TEST_F(ChannelTest, SaysForWhomARequestWaits) {
   open();
   pull();
@@ -406,6 +418,20 @@ TEST_F(ChannelTest, ACallbackMayEndEverything) {
   reply(1);
   ASSERT_TRUE(*second);
   EXPECT_FALSE(**second);
+}
+
+TEST_F(ChannelTest, CountsBytesBeforeAndAfterFilters) {
+  spec_.push_filters = {{FilterKind::kKeyCaching}, {FilterKind::kFloat16}};
+  std::vector<Key> keys(1000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  open();
+  push(keys);
+  push(keys);
+  const uint64_t plain = metrics_.counter("pscloud_push_plain_bytes_total", "").value();
+  const uint64_t sent = metrics_.counter("pscloud_push_sent_bytes_total", "").value();
+  EXPECT_EQ(plain, 2 * keys.size() * 12);
+  EXPECT_GE(sent, keys.size() * (8 + 2 + 2));  // the list once, two bytes for each value
+  EXPECT_LE(sent, keys.size() * (8 + 2 + 2) + 200);
 }
 
 TEST_F(ChannelTest, KnowsThatItIsFenced) {
