@@ -18,11 +18,11 @@ class Workers(ClusterTest):
         scheduler.says("worker 1 died")
         for worker in (workers[0], workers[2]):
             worker.counts_on()
-        self.finish(workers[0], workers[2])
+        self.finish_in_turn(workers[0], workers[2])
         self.assert_ends_well(scheduler, *servers)
         self.assertEqual(len(scheduler.lines("worker 1 died")), 1, scheduler.story())
         self.assert_no_complaint(*servers)
-        self.assert_totals([workers[0], workers[2]], dead=workers[1])
+        self.assert_totals([workers[0], workers[2]], dead=workers[1], seen_by=[workers[2]])
 
     def test_one_that_is_killed_is_named_and_the_rest_finish(self):
         self.check_one_is_killed("async")
@@ -61,10 +61,10 @@ class Workers(ClusterTest):
         go_on(workers[1])
         self.assertEqual(workers[1].ends(), 3, workers[1].story())
         self.assertTrue(workers[1].lines("declared .*dead"), workers[1].story())
-        self.finish(workers[0], workers[2])
+        self.finish_in_turn(workers[0], workers[2])
         self.assert_ends_well(scheduler, *servers)
         self.assertEqual(len(scheduler.lines("worker 1 died")), 1, scheduler.story())
-        self.assert_totals([workers[0], workers[2]], dead=workers[1])
+        self.assert_totals([workers[0], workers[2]], dead=workers[1], seen_by=[workers[2]])
 
     def test_one_that_dies_ends_the_job_if_the_policy_says_so(self):
         cluster = self.cluster(flags=["--worker-death", "fail"])

@@ -288,6 +288,10 @@ class ClusterTest(unittest.TestCase):
         for worker in workers:
             self.assertEqual(worker.ends(), 0, worker.story())
 
+    def finish_in_turn(self, *workers):
+        for worker in workers:
+            self.finish(worker)
+
     def assert_ends_well(self, *nodes):
         for node in nodes:
             self.assertEqual(node.ends(), 0, node.story())
@@ -296,12 +300,12 @@ class ClusterTest(unittest.TestCase):
         for node in nodes:
             self.assertEqual(node.complaints(), [], node.story())
 
-    def assert_totals(self, workers, dead=None):
+    def assert_totals(self, workers, dead=None, seen_by=None):
         """Every push counted once. Of a dead worker, what was acknowledged counts, and perhaps what was under way."""
         exact = {worker: worker.event("done")["acked"] for worker in workers}
         low = dead.acked() if dead else 0
         high = dead.events("acked")[-1]["issued_most"] if dead else 0
-        for worker in workers:
+        for worker in seen_by or workers:
             done = worker.event("done")
             for value in done["shared"]:
                 self.assertGreaterEqual(value, sum(exact.values()) + low, worker.story())

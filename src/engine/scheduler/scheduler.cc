@@ -179,6 +179,7 @@ void Scheduler::form() {
     entry.info.rank = static_cast<uint32_t>(place - by_rank.begin());
   }
   view_.phase = Phase::kRunning;
+  began_ = true;
   // The view's owners hold key ranges in this order.
   std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
     const auto order = [](const Entry& e) {

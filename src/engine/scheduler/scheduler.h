@@ -38,6 +38,8 @@ class Scheduler final : public LaneHandler {
   bool finished() const { return finished_; }
   // Ok if the workers ended the job; else why it failed.
   Result<> outcome() const;
+  // This scheduler itself began the job: it did not take it up from one that died.
+  bool began() const { return began_; }
   // Ends the job from outside, e.g. for Ctrl-C.
   void fail_job(std::string reason);
 
@@ -101,6 +103,7 @@ class Scheduler final : public LaneHandler {
   Time all_dead_since_ = Time::never();
   Time stop_deadline_ = Time::never();
   bool finished_ = false;
+  bool began_ = false;
   Code failure_code_ = Code::kFailed;
 };
 

@@ -210,7 +210,6 @@ void SimCluster::crash_process(uint32_t process) {
   for (OwnerNode& owner : owners_) {
     if (owner.process != process || !owner.alive) continue;
     owner.alive = false;
-    server_lost_ = true;
     network_.kill(owner.host, silent);
   }
   processes_[process] = random_.next() | 1;
@@ -256,6 +255,9 @@ SimReport SimCluster::run() {
 
 void SimCluster::check_step() {
   if (scheduler_alive_) {
+    if (schedulers_.back().core->began() && !std::exchange(schedulers_.back().began, true)) {
+      if (std::exchange(begun_, true)) oracle_.begins_anew();
+    }
     // From the moment the scheduler has decided, owners may act on it.
     for (const NodeInfo& node : schedulers_.back().core->view().nodes) {
       if (node.role != Role::kWorker || node.state == NodeState::kLive) continue;

@@ -54,6 +54,7 @@ class SimCluster {
     std::unique_ptr<LaneHandler> forward;
     std::unique_ptr<Scheduler> core;
     int host = -1;
+    bool began = false;  // the job, as far as we have noticed
   };
   struct OwnerNode {
     std::unique_ptr<LaneHandler> forward;
@@ -111,7 +112,7 @@ class SimCluster {
   std::deque<SchedulerNode> schedulers_;  // the last one lives, if scheduler_alive_
   uint32_t starts_ = 0;                   // planned, not done
   bool scheduler_alive_ = false;
-  bool server_lost_ = false;
+  bool begun_ = false;  // some scheduler has begun the job
   std::deque<OwnerNode> owners_;
   std::deque<WorkerNode> workers_;
   std::vector<uint64_t> processes_;      // ids

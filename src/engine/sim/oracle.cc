@@ -24,14 +24,26 @@ void Oracle::begins(uint32_t column, uint32_t clock) {
 }
 
 void Oracle::pushed(uint32_t table, size_t key, uint32_t column) {
-  cell(table, key, column).clocks.push_back(workers_[column].clock);
+  if (!workers_[column].past) cell(table, key, column).clocks.push_back(workers_[column].clock);
 }
 
-void Oracle::acknowledged(uint32_t table, size_t key, uint32_t column) { ++cell(table, key, column).acknowledged; }
+void Oracle::acknowledged(uint32_t table, size_t key, uint32_t column) {
+  if (!workers_[column].past) ++cell(table, key, column).acknowledged;
+}
 
 void Oracle::ticked(uint32_t column) { ++workers_[column].clock; }
 
 void Oracle::ends(uint32_t column, Life life) { workers_[column].life = life; }
+
+void Oracle::begins_anew() {
+  for (Cell& pushes : cells_) pushes = {};
+  seen_.clear();
+  for (Worker& worker : workers_) {
+    if (!worker.begun) continue;
+    worker.life = Life::kLost;
+    worker.past = true;
+  }
+}
 
 Oracle::Read Oracle::begin_read(uint32_t table, uint32_t column, std::vector<size_t> keys) const {
   Read read{table, column, workers_[column].clock, std::move(keys), {}};

@@ -38,6 +38,8 @@ class Oracle {
   void acknowledged(uint32_t table, size_t key, uint32_t column);  // the engine said ok, in order
   void ticked(uint32_t column);                                    // asked to end its clock
   void ends(uint32_t column, Life life);
+  // Scheduler and servers died together and new ones began the job anew: what was before is no part of it.
+  void begins_anew();
   Life life(uint32_t column) const { return workers_[column].life; }
 
   // A read is remembered when it is asked for and judged when it is answered. Violations come back as text.
@@ -63,6 +65,7 @@ class Oracle {
   struct Worker {
     Life life = Life::kRunning;
     bool begun = false;
+    bool past = false;  // it took part in a job that began anew without it
     uint32_t clock = 0;
   };
   const Cell& cell(uint32_t table, size_t key, uint32_t column) const {
