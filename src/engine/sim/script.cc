@@ -45,14 +45,8 @@ void Script::fail(const Error& why) {
 
 void Script::create_tables(uint32_t table) {
   if (table == specs_.size()) return next();
-  std::vector<Slice> slices;
-  for (uint32_t owner = 0; owner < core_.owners(); ++owner) {
-    Part part;
-    part.type = FrameType::kCreateTable;
-    part.raw = encode(*specs_[table]);
-    slices.push_back({owner, std::move(part), nullptr});
-  }
-  core_.submit("create", std::move(slices), guarded([this, table] { create_tables(table + 1); }));
+  core_.submit_to_all("create", FrameType::kCreateTable, encode(*specs_[table]), nullptr,
+                      guarded([this, table] { create_tables(table + 1); }));
 }
 
 void Script::think() {

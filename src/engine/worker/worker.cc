@@ -217,14 +217,7 @@ class WorkerImpl final : public Worker {
   Result<> to_all_owners(const std::string& what, FrameType type, const SharedBuffer& payload,
                          const std::function<void(const Part::Answer&)>& sink) {
     return on_loop([this, what, type, payload, sink](WorkerCore::Done done) {
-      std::vector<Slice> slices;
-      for (uint32_t owner = 0; owner < core_->owners(); ++owner) {
-        Part part;
-        part.type = type;
-        part.raw = payload;
-        slices.push_back({owner, std::move(part), sink});
-      }
-      core_->submit(what, std::move(slices), std::move(done));
+      core_->submit_to_all(what, type, payload, sink, std::move(done));
     });
   }
 

@@ -89,16 +89,7 @@ void WorkerCore::settle() {
     begun_ = true;
     // One that comes late begins at the clock of the others, the same at every owner.
     for (const auto& channel : channels_) worker_clock_ = std::max(worker_clock_, channel->min_clock());
-    if (worker_clock_ > 0) {
-      std::vector<Slice> slices;
-      for (uint32_t owner = 0; owner < owners(); ++owner) {
-        Part part;
-        part.type = FrameType::kClock;
-        part.clock = worker_clock_;
-        slices.push_back({owner, std::move(part), nullptr});
-      }
-      submit("first clock", std::move(slices), [](const Result<>&) {});
-    }
+    if (worker_clock_ > 0) submit_to_all("first clock", FrameType::kClock, nullptr, nullptr, [](const Result<>&) {});
     if (auto ready = std::exchange(ready_, nullptr)) ready({});
   }
   if (leaving_ && !member_.left()) {
@@ -129,7 +120,7 @@ void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) 
   requests_.emplace(request->deadline, request);
   for (Slice& slice : slices) {
     CHECK(slice.owner < channels_.size());
-    slice.part.clock = slice.part.type == FrameType::kClock ? slice.part.clock : worker_clock_;
+    slice.part.clock = worker_clock_;
     slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {
       if (!request->done) return;  // given up before: the buffers are the user's again
       if (answer && sink) sink(*answer);
@@ -151,17 +142,22 @@ void WorkerCore::finish(const std::shared_ptr<Request>& request) {
   if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
 }
 
-void WorkerCore::tick(Done done) {
-  if (failed()) return done(failure_);
-  ++worker_clock_;
+void WorkerCore::submit_to_all(std::string what, FrameType type, const SharedBuffer& payload,
+                               const std::function<void(const Part::Answer&)>& sink, Done done) {
   std::vector<Slice> slices;
   for (uint32_t owner = 0; owner < owners(); ++owner) {
     Part part;
-    part.type = FrameType::kClock;
-    part.clock = worker_clock_;
-    slices.push_back({owner, std::move(part), nullptr});
+    part.type = type;
+    part.raw = payload;
+    slices.push_back({owner, std::move(part), sink});
   }
-  submit(fmt::format("clock {}", worker_clock_), std::move(slices), std::move(done));
+  submit(std::move(what), std::move(slices), std::move(done));
+}
+
+void WorkerCore::tick(Done done) {
+  if (failed()) return done(failure_);
+  ++worker_clock_;
+  submit_to_all(fmt::format("clock {}", worker_clock_), FrameType::kClock, nullptr, nullptr, std::move(done));
 }
 
 void WorkerCore::barrier(Done done) {

@@ -40,6 +40,9 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   // Sends the slices; `done` when all are answered or the request's time is over. After it no sink is called.
   // `what` is for people: "pull on table 'w'".
   void submit(std::string what, std::vector<Slice> slices, Done done);
+  // The same request to every owner.
+  void submit_to_all(std::string what, FrameType type, const SharedBuffer& payload,
+                     const std::function<void(const Part::Answer&)>& sink, Done done);
   // Ends the clock.
   void tick(Done done);
   // After a timeout a second call waits for the same barrier: this worker has come to it already.
