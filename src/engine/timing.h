@@ -8,9 +8,10 @@ namespace pscloud {
 // How long a node waits for what. Every wait of the engine ends by one of these.
 struct Timing {
   Duration heartbeat = std::chrono::milliseconds(500);
-  Duration death = std::chrono::seconds(5);      // silent for so long: dead
-  Duration reconnect = std::chrono::seconds(1);  // a lane that closed may come back within this
-  Duration retry = std::chrono::seconds(1);      // no answer: ask what became of the request; doubles
+  Duration death = std::chrono::seconds(5);  // silent for so long: dead
+  // A lane that closed may come back within this. More than TCP takes to repeat a lost SYN, which is one second.
+  Duration reconnect = std::chrono::seconds(2);
+  Duration retry = std::chrono::seconds(1);  // no answer: ask what became of the request; doubles
   Duration retry_max = std::chrono::seconds(8);
   Duration join = std::chrono::seconds(60);
   Duration orphan = std::chrono::seconds(60);  // a node goes on so long without its scheduler

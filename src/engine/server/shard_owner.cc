@@ -235,10 +235,7 @@ Result<SharedBuffer> ShardOwner::create_table(const Frame& frame) {
   const uint64_t used = table_bytes();
   const uint64_t left = options_.memory_max > used ? options_.memory_max - used : 0;
   auto rows = TRY(OwnedTable::make(spec, updaters_, owner_, owners_, left));
-  const MetricLabels labels = {{"table", spec.name}};
-  tables_[id] = {std::move(rows),
-                 &metrics_.counter("pscloud_pull_plain_bytes_total", "reply bytes before filters", labels),
-                 &metrics_.counter("pscloud_pull_sent_bytes_total", "reply bytes after filters", labels)};
+  tables_.emplace(id, HeldTable{std::move(rows), {metrics_, spec.name}});
   return SharedBuffer();
 }
 
@@ -305,7 +302,9 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   }
   operation.keys = std::move(payload.keys);
   operation.values = std::move(payload.values);
-  operation.bytes = kFrameHeaderBytes + operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
+  const uint64_t plain_bytes = operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
+  operation.bytes = kFrameHeaderBytes + plain_bytes;
+  found->second.traffic.push.add(plain_bytes, frame.bytes().size());
   return operation;
 }
 
@@ -344,11 +343,10 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
     TRY(write());
     if (!bsp) TRY(read());
     if (!pulls) return SharedBuffer();
-    held.plain_bytes->add(values.size() * sizeof(float));
     auto encoded = encode_payload(table.spec().pull_filters, {}, values, count, {&random_, nullptr});
     // A value that a filter cannot carry still has to reach the worker.
     if (!encoded) encoded = encode_payload({}, {}, values, count, {&random_, nullptr});
-    held.sent_bytes->add((*encoded)->size());
+    held.traffic.pull.add(values.size() * sizeof(float), (*encoded)->size());
     return encoded;
   };
   reply(session, seq, outcome(), pulls ? count : 0);
@@ -460,11 +458,6 @@ const OwnedTable* ShardOwner::table(TableId id) const {
 uint64_t ShardOwner::held_bytes(uint64_t session) const {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? 0 : found->second.stream.held_bytes() + found->second.waiting_bytes;
-}
-
-uint64_t ShardOwner::accepted(uint64_t session) const {
-  const auto found = sessions_.find(session);
-  return found == sessions_.end() ? 0 : found->second.stream.accepted();
 }
 
 Result<> ShardOwner::peek(TableId id, Key key, std::span<float> out) const {

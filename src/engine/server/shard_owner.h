@@ -18,6 +18,7 @@
 #include "engine/server/clock_gate.h"
 #include "engine/server/owned_table.h"
 #include "engine/server/request_stream.h"
+#include "engine/traffic.h"
 #include "net/transport.h"
 
 namespace pscloud {
@@ -61,7 +62,6 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   const ClockGate& gate() const { return gate_; }
   const OwnedTable* table(TableId id) const;
   uint64_t held_bytes(uint64_t session) const;
-  uint64_t accepted(uint64_t session) const;
   bool holds(Key key) const { return owners_ > 0 && owner_of(key, owners_) == owner_; }
   Result<> peek(TableId table, Key key, std::span<float> out) const;
 
@@ -89,8 +89,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
 
   struct HeldTable {
     std::unique_ptr<OwnedTable> rows;
-    Counter* plain_bytes = nullptr;  // of replies, before filters
-    Counter* sent_bytes = nullptr;   // and after
+    Traffic traffic;
   };
 
   // Member::Listener

@@ -187,7 +187,6 @@ TEST_F(ShardOwnerTest, AListItDoesNotHaveIsAskedFor) {
     h.count = 1;
   });
   EXPECT_THAT(types(kAnna), ElementsAre(FrameType::kKeysUnknown));
-  EXPECT_EQ(owner_->accepted(kAnna), 1u);
   ask(FrameType::kPush, kAnna, 2);
   EXPECT_EQ(value(), 1);
 }
@@ -395,10 +394,11 @@ TEST_F(ShardOwnerTest, CountsBytesOfRepliesBeforeAndAfterFilters) {
   spec_.pull_filters = {{FilterKind::kFloat16}};
   run();
   ask(FrameType::kPull, kAnna);
-  const MetricLabels labels = {{"table", "w"}};
-  EXPECT_EQ(metrics_.counter("pscloud_pull_plain_bytes_total", "", labels).value(), 4000u);
-  const uint64_t sent = metrics_.counter("pscloud_pull_sent_bytes_total", "", labels).value();
-  EXPECT_TRUE(sent >= 2000 && sent < 2050) << sent;
+  const Traffic traffic(metrics_, "w");
+  EXPECT_EQ(traffic.pull.plain.value(), 4000u);
+  const uint64_t wire = traffic.pull.wire.value();
+  EXPECT_TRUE(wire >= 2000 && wire < 2050) << wire;
+  EXPECT_EQ(traffic.push.plain.value(), 8u);  // the key that was asked for
 }
 
 TEST_F(ShardOwnerTest, ATableOfTheSameNameMustHaveTheSameSpec) {

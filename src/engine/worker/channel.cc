@@ -19,8 +19,7 @@ Channel::Channel(Options options, Transport& transport, Clock& clock, Random& ra
       clock_(clock),
       random_(random),
       retry_(options_.timing.retry),
-      plain_bytes_(metrics.counter("pscloud_push_plain_bytes_total", "request bytes before filters")),
-      sent_bytes_total_(metrics.counter("pscloud_push_sent_bytes_total", "request bytes after filters")),
+      metrics_(metrics),
       resent_(metrics.counter("pscloud_resent_requests_total", "requests sent more than once")) {}
 
 void Channel::connect() {
@@ -84,7 +83,7 @@ void Channel::on_frame(const Frame& frame) {
       if (found == sent_.end() || !found->second.part.spec) break;
       // Its cache had no room for this list any more: send the list.
       Sent& sent = found->second;
-      key_cache(sent.part.table).forget(hash128(bytes_of(std::span<const Key>(sent.part.keys))));
+      table_state(sent.part).keys.forget(hash128(bytes_of(std::span<const Key>(sent.part.keys))));
       auto payload = encode_part(sent.part, sent.part.spec->push_filters);
       // Noise drawn anew may leave the range of a filter; the stream must have no hole, so it goes as it is.
       if (!payload) payload = encode_part(sent.part, {});
@@ -147,6 +146,7 @@ void Channel::on_reply(const Frame& frame) {
       return;
     }
     answer->values = std::move(payload->values);
+    table_state(sent.part).traffic.pull.add(answer->values.size() * sizeof(float), frame.bytes().size());
   } else {
     answer->raw = frame.payload;
   }
@@ -197,9 +197,9 @@ void Channel::pump() {
 }
 
 Result<SharedBuffer> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
-  auto payload = TRY(encode_payload(filters, part.keys, part.values, part.count, {&random_, &key_cache(part.table)}));
-  plain_bytes_.add(part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float));
-  sent_bytes_total_.add(payload->size());
+  TableState& state = table_state(part);
+  auto payload = TRY(encode_payload(filters, part.keys, part.values, part.count, {&random_, &state.keys}));
+  state.traffic.push.add(part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float), payload->size());
   return payload;
 }
 
@@ -262,8 +262,11 @@ void Channel::fail(const Error& why) {
   for (Part& part : queue) part.done(why);
 }
 
-KeyCache& Channel::key_cache(TableId table) {
-  return key_caches_.try_emplace(table, options_.key_cache_bytes).first->second;
+Channel::TableState& Channel::table_state(const Part& part) {
+  const auto found = tables_.find(part.table);
+  if (found != tables_.end()) return found->second;
+  return tables_.emplace(part.table, TableState{KeyCache(options_.key_cache_bytes), {metrics_, part.spec->name}})
+      .first->second;
 }
 
 std::string Channel::waiting_for() const {

@@ -15,6 +15,7 @@
 #include "engine/message.h"
 #include "engine/sabotage.h"
 #include "engine/timing.h"
+#include "engine/traffic.h"
 #include "net/transport.h"
 
 namespace pscloud {
@@ -95,7 +96,11 @@ class Channel {
   void transmit(uint64_t seq, Sent& sent, bool outcome_only);
   void on_reply(const Frame& frame);
   void on_sync_reply(const Frame& frame);
-  KeyCache& key_cache(TableId table);
+  struct TableState {
+    KeyCache keys;  // lists the owner has
+    Traffic traffic;
+  };
+  TableState& table_state(const Part& part);
   uint64_t oldest_unanswered() const { return sent_.empty() ? next_seq_ : sent_.begin()->first; }
 
   const Options options_;
@@ -121,12 +126,11 @@ class Channel {
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;
   uint32_t min_clock_ = 0;
-  std::map<TableId, KeyCache> key_caches_;
+  std::map<TableId, TableState> tables_;
   std::string fenced_;
   Error failure_{Code::kUnavailable, ""};
 
-  Counter& plain_bytes_;
-  Counter& sent_bytes_total_;
+  Metrics& metrics_;
   Counter& resent_;
 };
 

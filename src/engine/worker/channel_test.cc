@@ -427,8 +427,9 @@ TEST_F(ChannelTest, CountsBytesBeforeAndAfterFilters) {
   open();
   push(keys);
   push(keys);
-  const uint64_t plain = metrics_.counter("pscloud_push_plain_bytes_total", "").value();
-  const uint64_t sent = metrics_.counter("pscloud_push_sent_bytes_total", "").value();
+  const Traffic::Bytes pushed = Traffic(metrics_, spec_.name).push;
+  const uint64_t plain = pushed.plain.value();
+  const uint64_t sent = pushed.wire.value();
   EXPECT_EQ(plain, 2 * keys.size() * 12);
   EXPECT_GE(sent, keys.size() * (8 + 2 + 2));  // the list once, two bytes for each value
   EXPECT_LE(sent, keys.size() * (8 + 2 + 2) + 200);
