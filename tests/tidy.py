@@ -29,7 +29,6 @@ MAY_INCLUDE = {
 
 # A library with heavy headers or a wide interface has one home: (how the include begins, paths that may have it).
 HOMES = (
-    (("asio.hpp", "asio/", "boost/asio"), ("src/net/",)),
     (("httplib.h",), ("src/net/",)),
     (("curl/",), ("src/net/http", "src/io/")),
     (("spdlog/",), ("src/base/log.cc",)),

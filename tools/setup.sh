@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
-           libasio-dev libssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev"
+           libssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 openssl"
   [bench]="libbenchmark-dev"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"

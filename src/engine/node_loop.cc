@@ -1,9 +1,15 @@
 #include "engine/node_loop.h"
 
 #include "net/inproc.h"
+#include "net/sigpipe.h"
 #include "net/tcp.h"
 
 namespace pscloud {
+
+namespace {
+// How long the loop's own thread leaves the work to callers after the last one did it.
+constexpr Duration kStandBack = std::chrono::milliseconds(2);
+}  // namespace
 
 // Lets the node look at itself after each event: has it finished?
 class NodeLoop::AfterEach final : public LaneHandler {
@@ -53,7 +59,65 @@ Result<std::unique_ptr<NodeLoop>> NodeLoop::make(const NodeOptions& options) {
 
 void NodeLoop::start(LaneHandler& handler, std::function<void()> after) {
   handler_ = std::make_unique<AfterEach>(handler, std::move(after));
-  thread_ = std::jthread([this] { transport_->run(*handler_); });
+  transport_->start(*handler_);
+  thread_ = std::jthread([this] { run(); });
+}
+
+void NodeLoop::run() {
+  SigpipeBlock::for_thread();
+  while (true) {
+    Duration idle{};
+    {
+      MutexLock lock(mutex_);
+      // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
+      if (driven_ || clock_.now() - last_driven_ < kStandBack) {
+        changed_.wait_for(mutex_, kStandBack, [] { return false; });
+        if (driven_) continue;
+      }
+      if (!turn()) return;
+      idle = transport_->idle_time();
+    }
+    if (idle > Duration(0)) transport_->wait(idle);
+  }
+}
+
+bool NodeLoop::turn() {
+  if (!ended_ && !transport_->turn()) {
+    ended_ = true;
+    changed_.notify_all();
+  }
+  return !ended_;
+}
+
+// What a caller has begun goes out at once. If that is not all, the loop's own thread is woken for the rest.
+void NodeLoop::end_call() {
+  handler_->after();
+  if (!turn() || transport_->idle_time() > Duration(0)) return;
+  transport_->post([] {});
+}
+
+bool NodeLoop::drive_until(const std::atomic<bool>& done) {
+  MutexLock lock(mutex_);
+  while (driven_ && !done && !ended_) {
+    ++followers_;
+    changed_.wait_for(mutex_, std::chrono::seconds(1), [&]() REQUIRES(mutex_) { return !driven_ || done || ended_; });
+    --followers_;
+  }
+  if (done || ended_) return done;
+  driven_ = true;
+  while (!done && turn()) {
+    if (followers_ > 0) changed_.notify_all();  // it may have been theirs
+    if (done) break;
+    const Duration idle = transport_->idle_time();
+    if (idle == Duration(0)) continue;
+    mutex_.unlock();
+    transport_->wait(idle);
+    mutex_.lock();
+  }
+  driven_ = false;
+  last_driven_ = clock_.now();
+  if (followers_ > 0) changed_.notify_all();
+  return done;
 }
 
 void NodeLoop::post(std::function<void()> work) {

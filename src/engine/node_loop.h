@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "net/http_server.h"
 #include "net/transport.h"
@@ -15,7 +17,9 @@
 
 namespace pscloud {
 
-// The thread a node lives on, with what it needs of the outside world: transport, clock, random numbers.
+// What a node lives on: the outside world (transport, clock, random numbers) and the lock of its state. Whoever holds
+// the lock is "the loop": a thread of the loop's own, which sleeps while there is nothing to do, or a caller. A thread
+// that waits for a request does the loop's work itself meanwhile: its answer wakes it and nobody else in between.
 class NodeLoop {
  public:
   // With the transport that `options` ask for: inproc, TLS, or plaintext.
@@ -29,8 +33,20 @@ class NodeLoop {
   // Starts the thread. `handler` is told everything, and `after` is called when it has handled something.
   void start(LaneHandler& handler, std::function<void()> after);
 
-  // From any thread: runs `work` on the loop.
+  // From any thread: runs `work` on the loop, soon.
   void post(std::function<void()> work);
+
+  // From any thread but one that is the loop: runs `work` as the loop, now.
+  template <class F>
+  void call(F work) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+    work();
+    end_call();
+  }
+
+  // From any thread but one that is the loop: does the loop's work until `done` is set. False if the loop has ended.
+  bool drive_until(const std::atomic<bool>& done) EXCLUDES(mutex_);
 
   // From any thread but the loop: runs `question` there and waits for its answer; `fallback` if the loop has stopped
   // or does not come to it within two seconds.
@@ -54,12 +70,22 @@ class NodeLoop {
  private:
   class AfterEach;
   NodeLoop();
+  void run() EXCLUDES(mutex_);
+  void end_call() REQUIRES(mutex_);
+  bool turn() REQUIRES(mutex_);
 
   SystemClock clock_;
   Random random_;
   std::unique_ptr<LoopTransport> transport_;
   std::unique_ptr<AfterEach> handler_;
-  std::jthread thread_;
+
+  Mutex mutex_;  // of the transport, the handler and all that they touch
+  CondVar changed_;
+  bool driven_ GUARDED_BY(mutex_) = false;  // a caller does the work and sleeps without the lock in between
+  int followers_ GUARDED_BY(mutex_) = 0;    // callers that wait while another drives
+  Time last_driven_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // last: it uses all the others
 };
 
 // Serves /health, /status and /metrics of a node, if `options` ask for it; null if not.

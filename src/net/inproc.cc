@@ -62,11 +62,26 @@ class InprocMailbox {
     return true;
   }
 
-  // Waits for events, at most `timeout`; takes all there are.
-  std::vector<Event> take(Duration timeout) {
+  std::vector<Event> take() {
     MutexLock lock(mutex_);
-    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty(); });
+    kicked_ = false;
     return std::exchange(events_, {});
+  }
+  bool empty() {
+    MutexLock lock(mutex_);
+    return events_.empty();
+  }
+
+  // Returns when there is something to take, or after a kick, or after `timeout`.
+  void wait(Duration timeout) {
+    MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty() || kicked_; });
+  }
+  // Ends a wait that would last too long.
+  void kick() {
+    MutexLock lock(mutex_);
+    kicked_ = true;
+    changed_.notify_all();
   }
 
   // Takes what is left; nothing can be put in any more.
@@ -81,6 +96,7 @@ class InprocMailbox {
   CondVar changed_;
   std::vector<Event> events_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
+  bool kicked_ GUARDED_BY(mutex_) = false;
 };
 
 namespace {
@@ -131,24 +147,34 @@ class InprocTransport final : public LoopTransport {
 
   void close(LaneId lane) override { drop(lane, unavailable("{}: closed by the peer", address_)); }
 
-  void wake_at(Time when) override { wake_ = when; }
-
-  void run(LaneHandler& handler) override {
-    handler_ = &handler;
-    while (true) {
-      auto events = mailbox_->take(std::min(wake_ - clock_.now(), kWaitMax));
-      wake_if_due();
-      for (auto event = events.begin(); event != events.end(); ++event) {
-        if (std::holds_alternative<Stop>(*event)) {
-          events.erase(events.begin(), event);
-          leave(std::move(events));
-          return;
-        }
-        std::visit([this](auto& what) { handle(what); }, *event);
-        wake_if_due();  // here too: under heavy traffic the next batch may be far away
-      }
-    }
+  void wake_at(Time when) override {
+    if (when < wake_) mailbox_->kick();
+    wake_ = when;
   }
+
+  void start(LaneHandler& handler) override { handler_ = &handler; }
+
+  bool turn() override {
+    if (ended_) return false;
+    auto events = mailbox_->take();
+    wake_if_due();
+    for (auto event = events.begin(); event != events.end(); ++event) {
+      if (std::holds_alternative<Stop>(*event)) {
+        events.erase(events.begin(), event);
+        leave(std::move(events));
+        ended_ = true;
+        return false;
+      }
+      std::visit([this](auto& what) { handle(what); }, *event);
+      wake_if_due();  // here too: under heavy traffic the next turn may be far away
+    }
+    return true;
+  }
+
+  Duration idle_time() override {
+    return mailbox_->empty() ? std::clamp(wake_ - clock_.now(), Duration(0), kWaitMax) : Duration(0);
+  }
+  void wait(Duration at_most) override { mailbox_->wait(at_most); }
 
   void post(std::function<void()> work) override {
     if (!stopped_.load()) mailbox_->put(std::move(work));
@@ -226,9 +252,10 @@ class InprocTransport final : public LoopTransport {
   const std::shared_ptr<InprocMailbox> mailbox_ = std::make_shared<InprocMailbox>();
   std::atomic<bool> stopped_{false};
 
-  // Touched by the loop thread only, and before run() by the thread that made this.
+  // Touched in turns only, and before the first.
   std::string address_;
   LaneHandler* handler_ = nullptr;
+  bool ended_ = false;
   Time wake_ = Time::never();
   std::unordered_map<LaneId, Lane> lanes_;
   std::unordered_map<LaneId, std::string> addresses_;  // of lanes that are not accepted yet

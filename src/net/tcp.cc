@@ -1,21 +1,24 @@
 #include "net/tcp.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <exception>
+#include <list>
+#include <optional>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "base/check.h"
 #include "net/address.h"
-#include "net/asio.h"
 #include "net/log_limit.h"
+#include "net/reactor.h"
 #include "net/tcp_connection.h"
 #include "net/tls.h"
 
@@ -26,53 +29,17 @@ constexpr size_t kScratchBytes = 64 << 10;
 constexpr Duration kWakeMax = std::chrono::hours(1);               // a far time would overflow; waking early is allowed
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);  // when the system has no room for another socket
 
-// OpenSSL writes to the socket without MSG_NOSIGNAL. SIGPIPE then goes to the writing thread, so it is enough to block
-// it there; the program around us keeps its own way with signals.
-class SigpipeBlock {
- public:
-  SigpipeBlock() {
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
-  }
-  ~SigpipeBlock() {
-    if (!was_pending_) {
-      sigset_t pipe;
-      sigemptyset(&pipe);
-      sigaddset(&pipe, SIGPIPE);
-      const timespec at_once{};
-      sigtimedwait(&pipe, nullptr, &at_once);  // takes ours away, if there is one
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SigpipeBlock(const SigpipeBlock&) = delete;
-  SigpipeBlock& operator=(const SigpipeBlock&) = delete;
-
- private:
-  sigset_t before_;
-  bool was_pending_ = false;
-};
-
 struct Listener {
-  explicit Listener(asio::io_context& io) : socket(io), pause(io) {}
-  asio::posix::stream_descriptor socket;
-  asio::steady_timer pause;
+  Fd socket;
+  uint64_t watch = 0;
 };
 
 class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
  public:
-  TcpTransport(const TcpOptions& options, const Clock& clock, std::unique_ptr<TlsContext> tls)
-      : options_(options),
-        clock_(clock),
-        tls_(std::move(tls)),
-        work_(io_.get_executor()),
-        resolver_(io_),
-        wake_timer_(io_),
-        log_(clock) {}
+  TcpTransport(const TcpOptions& options, const Clock& clock, std::unique_ptr<TlsContext> tls,
+               std::unique_ptr<Reactor> reactor)
+      : options_(options), clock_(clock), tls_(std::move(tls)), reactor_(std::move(reactor)), log_(clock) {}
+  ~TcpTransport() override { forget_lanes(); }
 
   Result<std::string> listen(const std::string& address) override {
     Address wanted = TRY(parse_address(address));
@@ -88,12 +55,9 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     Fd fd = TRY(listen_on(endpoints.front()));
     wanted.port = parse_address(local_endpoint(fd.get()).text())->port;
 
-    auto listener = std::make_unique<Listener>(io_);
-    asio::error_code error;
-    listener->socket.assign(fd.get(), error);
-    if (error) return unavailable("{}: {}", address, error.message());
-    fd.release();
-    wait_for_callers(*listener);
+    auto listener = std::make_unique<Listener>(Listener{std::move(fd)});
+    listener->watch = TRY(
+        reactor_->watch(listener->socket.get(), [this, l = listener.get()](Reactor::Change) { accept_callers(*l); }));
     listeners_.push_back(std::move(listener));
     return wanted.text();
   }
@@ -104,7 +68,7 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     auto parsed = parse_address(address);
     if (!parsed) {
       connection.fail(parsed.error());
-    } else if (asio::error_code not_number; asio::ip::make_address(parsed->host, not_number), !not_number) {
+    } else if (is_number(parsed->host)) {
       auto endpoints = resolve(*parsed, false);
       endpoints ? dial(connection, *std::move(endpoints)) : connection.fail(endpoints.error());
     } else {
@@ -135,32 +99,38 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     arm_wake();
   }
 
-  void run(LaneHandler& handler) override {
-    CHECK(handler_ == nullptr, "a transport runs once");
+  void start(LaneHandler& handler) override {
+    CHECK(handler_ == nullptr, "a transport starts once");
     handler_ = &handler;
-    const SigpipeBlock block;
-    io_.run();
-    lanes_.clear();
-    listeners_.clear();
   }
+
+  bool turn() override {
+    if (ended_) return false;
+    reactor_->turn();
+    if (ended_) forget_lanes();
+    return !ended_;
+  }
+
+  Duration idle_time() override { return reactor_->has_work() ? Duration(0) : kWakeMax; }
+  void wait(Duration at_most) override { reactor_->wait(at_most); }
 
   void post(std::function<void()> work) override {
     if (stopped_.load()) return;
-    asio::post(io_, [this, work = std::move(work)] {
+    reactor_->post([this, work = std::move(work)] {
       if (!stopping_) work();
     });
   }
 
   void stop() override {
     if (stopped_.exchange(true)) return;
-    asio::post(io_, [this] { begin_stop(); });
+    reactor_->post([this] { begin_stop(); });
   }
 
   std::string_view name() const override { return options_.insecure ? "tcp" : "tls"; }
 
  private:
   // What connections need and tell.
-  asio::io_context& io() override { return io_; }
+  Reactor& reactor() override { return *reactor_; }
   const TcpOptions& options() const override { return options_; }
   std::span<std::byte> scratch() override { return scratch_.span(); }
   TcpConnection* find(LaneId lane) override {
@@ -201,28 +171,40 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   void remove(TcpConnection& connection) {
     if (connection.stranger()) --strangers_;
     lanes_.erase(connection.lane());
-    if (stopping_ && lanes_.empty()) io_.stop();
+    if (stopping_ && lanes_.empty()) ended_ = true;
   }
 
+  void forget_lanes() {
+    lanes_.clear();
+    close_listeners();
+  }
+
+  void close_listeners() {
+    for (auto& listener : listeners_) reactor_->unwatch(listener->socket.get(), listener->watch);
+    listeners_.clear();
+  }
+
+  static bool is_number(const std::string& host) {
+    std::array<std::byte, sizeof(in6_addr)> ignored;
+    return inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
+           inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
+  }
+
+  // The system's resolver blocks, so it is asked on a thread of its own.
   void look_up(LaneId lane, const Address& address) {
-    using Found = asio::ip::tcp::resolver::results_type;
-    const auto done = [this, lane](const asio::error_code& error, const Found& found) {
-      TcpConnection* connection = find(lane);
-      if (connection == nullptr) return;
-      if (error) {
-        return connection->fail(unavailable("{}: cannot find the host: {}", connection->address(), error.message()));
-      }
-      std::vector<Endpoint> endpoints;
-      for (const auto& entry : found) {
-        const auto endpoint = entry.endpoint();
-        endpoints.push_back({.size = static_cast<socklen_t>(endpoint.size())});
-        std::memcpy(&endpoints.back().storage, endpoint.data(), endpoint.size());
-      }
-      dial(*connection, std::move(endpoints));
+    std::erase_if(look_ups_, [](const LookUp& one) { return one.done->load(); });
+    const auto done = std::make_shared<std::atomic<bool>>(false);
+    const auto ask = [this, lane, address, done] {
+      post([this, lane, found = resolve(address, false)] {
+        TcpConnection* connection = find(lane);
+        if (connection == nullptr) return;
+        found ? dial(*connection, *found) : connection->fail(found.error());
+      });
+      done->store(true);
     };
     try {
-      resolver_.async_resolve(address.host, std::to_string(address.port), done);
-    } catch (const std::exception& e) {  // Asio could not start its thread for look-ups
+      look_ups_.push_back({done, std::jthread(ask)});
+    } catch (const std::system_error& e) {
       find(lane)->fail(unavailable("{}: cannot find the host: {}", address.text(), e.what()));
     }
   }
@@ -240,27 +222,21 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     connection.dial(std::move(endpoints));
   }
 
-  void wait_for_callers(Listener& listener) {
-    listener.socket.async_wait(asio::posix::descriptor_base::wait_read, [this, &listener](asio::error_code error) {
-      if (!error) accept_callers(listener);
-    });
-  }
-
   void accept_callers(Listener& listener) {
     while (!stopping_) {
       Endpoint from{.size = sizeof(sockaddr_storage)};
-      Fd fd(accept4(listener.socket.native_handle(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
+      Fd fd(accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size,
                     SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (fd) {
         accept(std::move(fd), from);
         continue;
       }
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_for_callers(listener);
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       log_.warning("cannot accept connections: {}", errno_text(errno));
-      listener.pause.expires_after(kAcceptPause);
-      listener.pause.async_wait([this, &listener](asio::error_code error) {
-        if (!error) wait_for_callers(listener);
+      // Those who wait cause no new edge: look again.
+      reactor_->set_timer(std::chrono::steady_clock::now() + kAcceptPause, [this, l = &listener] {
+        if (!stopping_) accept_callers(*l);
       });
       return;
     }
@@ -285,13 +261,12 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   // The timer is moved only to an earlier time: a node asks again after each message, mostly for later.
   void arm_wake() {
     const Duration ahead = std::clamp(wake_ - clock_.now(), Duration(0), kWakeMax);
-    const auto when = asio::steady_timer::clock_type::now() + ahead;
-    if (wake_armed_ && wake_timer_.expiry() <= when) return;
-    wake_armed_ = true;
-    wake_timer_.expires_at(when);
-    wake_timer_.async_wait([this](asio::error_code error) {
-      if (error || stopping_) return;  // moved to another time
-      wake_armed_ = false;
+    const auto when = std::chrono::steady_clock::now() + ahead;
+    if (wake_timer_ && wake_timer_->first <= when) return;
+    if (wake_timer_) reactor_->clear_timer(*wake_timer_);
+    wake_timer_ = reactor_->set_timer(when, [this] {
+      wake_timer_.reset();
+      if (stopping_) return;
       if (clock_.now() < wake_) {
         if (wake_ != Time::never()) arm_wake();
         return;
@@ -303,17 +278,11 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
 
   void begin_stop() {
     stopping_ = true;
-    asio::error_code ignored;
-    for (auto& listener : listeners_) {
-      listener->socket.close(ignored);
-      listener->pause.cancel();
-    }
-    resolver_.cancel();
-    wake_timer_.cancel();
+    close_listeners();
     std::vector<LaneId> lanes;
     for (const auto& [lane, connection] : lanes_) lanes.push_back(lane);
     for (const LaneId lane : lanes) close(lane);
-    if (lanes_.empty()) io_.stop();  // else the last one, when it has sent what it had or its time is over
+    if (lanes_.empty()) ended_ = true;  // else with the last one, when it has sent what it had or its time is over
   }
 
   const TcpOptions options_;
@@ -321,21 +290,25 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   const std::unique_ptr<TlsContext> tls_;  // null: plaintext
   std::atomic<bool> stopped_{false};
 
-  // Touched by the loop thread only, and before run() by the thread that made this.
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  asio::ip::tcp::resolver resolver_;
-  asio::steady_timer wake_timer_;
+  // Touched in turns only, and before the first.
+  const std::unique_ptr<Reactor> reactor_;
   LogLimit log_;
   LaneHandler* handler_ = nullptr;
   bool stopping_ = false;
+  bool ended_ = false;
   Time wake_ = Time::never();
-  bool wake_armed_ = false;
+  std::optional<Reactor::TimerId> wake_timer_;
   Buffer scratch_{kScratchBytes};
   std::vector<std::unique_ptr<Listener>> listeners_;
   LaneId last_lane_ = 0;
   size_t strangers_ = 0;
   std::unordered_map<LaneId, std::unique_ptr<TcpConnection>> lanes_;
+
+  struct LookUp {
+    std::shared_ptr<std::atomic<bool>> done;
+    std::jthread thread;
+  };
+  std::list<LookUp> look_ups_;  // last: their threads post to all the others
 };
 
 }  // namespace
@@ -351,11 +324,7 @@ Result<std::unique_ptr<LoopTransport>> make_tcp_transport(const TcpOptions& opti
   }
   std::unique_ptr<TlsContext> tls;
   if (!options.insecure) tls = TRY(TlsContext::load(options.tls_dir, options.tls_rekey_bytes));
-  try {
-    return std::make_unique<TcpTransport>(options, clock, std::move(tls));
-  } catch (const std::exception& e) {  // Asio found no room for its own descriptors
-    return unavailable("cannot make a transport: {}", e.what());
-  }
+  return std::make_unique<TcpTransport>(options, clock, std::move(tls), TRY(Reactor::make()));
 }
 
 }  // namespace pscloud

@@ -20,44 +20,31 @@ std::string seconds_text(Duration d) { return fmt::format("{:g} s", std::chrono:
 }  // namespace
 
 TcpConnection::TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Role expected)
-    : owner_(owner),
-      lane_(lane),
-      address_(std::move(address)),
-      expected_(expected),
-      socket_(owner.io()),
-      timer_(owner.io()) {
+    : owner_(owner), lane_(lane), address_(std::move(address)), expected_(expected) {
   set_deadline(owner_.options().connect_timeout);
 }
 
 TcpConnection::TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd)
-    : owner_(owner),
-      lane_(lane),
-      address_(std::move(address)),
-      socket_(owner.io()),
-      timer_(owner.io()),
-      accepted_fd_(std::move(fd)) {}
+    : owner_(owner), lane_(lane), address_(std::move(address)), socket_(std::move(fd)) {}
 
-// Handlers hold the lane's number, not a pointer: the loop may run them after the connection is gone.
-template <class F>
-auto TcpConnection::later(F work) {
-  return [owner = &owner_, lane = lane_, work](auto&&...) {
-    if (TcpConnection* self = owner->find(lane)) work(*self);
-  };
+TcpConnection::~TcpConnection() {
+  clear_deadline();
+  unwatch();
 }
 
-void TcpConnection::post(void (TcpConnection::*work)()) {
-  asio::post(owner_.io(), later([work](TcpConnection& self) { (self.*work)(); }));
+// What is kept for later holds the lane's number, not a pointer: it may be done after the connection is gone.
+void TcpConnection::later(void (TcpConnection::*work)()) {
+  owner_.reactor().later([owner = &owner_, lane = lane_, work] {
+    if (TcpConnection* self = owner->find(lane)) (self->*work)();
+  });
 }
 
 void TcpConnection::set_deadline(Duration from_now) {
-  timer_.expires_after(from_now);
-  timer_.async_wait(later([](TcpConnection& self) {
-    // Not if the handler was already on its way when the deadline moved.
-    if (self.timer_.expiry() <= asio::steady_timer::clock_type::now()) self.on_deadline();
-  }));
+  clear_deadline();
+  deadline_ = owner_.reactor().set_timer(std::chrono::steady_clock::now() + from_now, [this] { on_deadline(); });
 }
 
-void TcpConnection::clear_deadline() { timer_.expires_at(asio::steady_timer::time_point::max()); }
+void TcpConnection::clear_deadline() { owner_.reactor().clear_timer(deadline_); }
 
 void TcpConnection::on_deadline() {
   const TcpOptions& options = owner_.options();
@@ -76,34 +63,44 @@ void TcpConnection::on_deadline() {
   }
 }
 
-void TcpConnection::wait_readable() {
-  if (wait_readable_) return;
-  wait_readable_ = true;
-  socket_.async_wait(asio::posix::descriptor_base::wait_read, later([](TcpConnection& self) {
-                       self.wait_readable_ = false;
-                       if (self.state_ == State::kHandshake) return self.handshake();
-                       if (std::exchange(self.write_wants_read_, false)) {
-                         self.write_blocked_ = false;
-                         self.write_turn();
-                       }
-                       self.read_turn();
-                     }));
+Result<> TcpConnection::watch(Fd fd) {
+  watch_ = TRY(owner_.reactor().watch(fd.get(), [owner = &owner_, lane = lane_](Reactor::Change change) {
+    if (TcpConnection* self = owner->find(lane)) self->on_ready(change);
+  }));
+  socket_ = std::move(fd);
+  return {};
 }
 
-void TcpConnection::wait_writable() {
-  if (wait_writable_) return;
-  wait_writable_ = true;
-  socket_.async_wait(asio::posix::descriptor_base::wait_write, later([](TcpConnection& self) {
-                       self.wait_writable_ = false;
-                       if (self.state_ == State::kConnecting) return self.on_dialled();
-                       if (self.state_ == State::kHandshake) return self.handshake();
-                       if (std::exchange(self.read_wants_write_, false)) self.read_turn();
-                       self.write_blocked_ = false;
-                       self.write_turn();
-                     }));
+void TcpConnection::unwatch() {
+  if (watch_ != 0) owner_.reactor().unwatch(socket_.get(), std::exchange(watch_, 0));
+  socket_ = {};
 }
 
-void TcpConnection::start() { begin(std::move(accepted_fd_)); }
+void TcpConnection::on_ready(Reactor::Change change) {
+  peer_ended_ |= change.ended;
+  switch (state_) {
+    case State::kConnecting: return change.writable ? on_dialled() : void();
+    case State::kHandshake: return handshake();
+    case State::kGone: return;
+    case State::kOpen:
+    case State::kClosing: break;
+  }
+  if (change.writable || (change.readable && write_wants_read_)) {
+    write_blocked_ = write_wants_read_ = false;
+    write_turn();
+  }
+  if (change.readable || (change.writable && read_wants_write_)) {
+    read_wants_write_ = false;
+    read_turn();
+  }
+}
+
+void TcpConnection::start() {
+  if (auto watched = watch(std::move(socket_)); !watched) {
+    return fail(unavailable("{}: {}", address_, watched.error().message));
+  }
+  begin();
+}
 
 void TcpConnection::dial(std::vector<Endpoint> endpoints) {
   endpoints_ = std::move(endpoints);
@@ -114,37 +111,27 @@ void TcpConnection::dial(std::vector<Endpoint> endpoints) {
 void TcpConnection::dial_next() {
   while (state_ == State::kConnecting && next_endpoint_ < endpoints_.size()) {
     auto fd = begin_connect(endpoints_[next_endpoint_++]);
-    asio::error_code error;
-    if (fd) socket_.assign(fd->get(), error);
-    if (fd && !error) {
-      fd->release();
-      return wait_writable();
-    }
-    last_failure_ = fd ? unavailable("{}", error.message()) : fd.error();
+    const auto watched = fd ? watch(*std::move(fd)) : Result<>(fd.error());
+    if (watched) return;  // it says when it is writable
+    last_failure_ = watched.error();
   }
   fail(unavailable("{}: {}", address_, last_failure_.message));
 }
 
 void TcpConnection::on_dialled() {
-  if (auto connected = end_connect(socket_.native_handle()); !connected) {
+  if (auto connected = end_connect(socket_.get()); !connected) {
     last_failure_ = connected.error();
-    asio::error_code ignored;
-    socket_.close(ignored);
+    unwatch();
+    peer_ended_ = false;
     return dial_next();
   }
-  begin({});
+  begin();
 }
 
-// With a connected socket: `fd`, or the one we dialled.
-void TcpConnection::begin(Fd fd) {
-  if (fd) {
-    asio::error_code error;
-    socket_.assign(fd.get(), error);
-    if (error) return fail(unavailable("{}: {}", address_, error.message()));
-    fd.release();
-  }
-  set_lane_options(socket_.native_handle());
-  stream_ = owner_.make_stream(*this, socket_.native_handle());
+// With a connected socket.
+void TcpConnection::begin() {
+  set_lane_options(socket_.get());
+  stream_ = owner_.make_stream(*this, socket_.get());
   state_ = State::kHandshake;
   set_deadline(owner_.options().handshake_timeout);
   handshake();
@@ -152,8 +139,8 @@ void TcpConnection::begin(Fd fd) {
 
 void TcpConnection::handshake() {
   switch (stream_->handshake().status) {
-    case Progress::kWantRead: return wait_readable();
-    case Progress::kWantWrite: return wait_writable();
+    case Progress::kWantRead:
+    case Progress::kWantWrite: return;
     case Progress::kEnd: return fail(unavailable("{}: the peer ended the TLS handshake", address_));
     case Progress::kFailed: return fail(stream_failure());
     case Progress::kDone: break;
@@ -169,8 +156,8 @@ void TcpConnection::handshake() {
   stream_->identify(peer);
   if (peer.role) become_known();
   owner_.connection_open(*this, peer);
-  write_turn();                     // what was queued before
-  post(&TcpConnection::read_turn);  // the stream may have read beyond the handshake
+  write_turn();                      // what was queued before
+  later(&TcpConnection::read_turn);  // the stream may have read beyond the handshake
 }
 
 Error TcpConnection::stream_failure() const {
@@ -189,10 +176,9 @@ void TcpConnection::fail(Error why) {
   why_ = std::move(why);
   queue_.clear();
   unsent_bytes_ = 0;
-  timer_.cancel();
-  asio::error_code ignored;
-  socket_.close(ignored);
-  asio::post(owner_.io(), later([](TcpConnection& self) { self.owner_.connection_gone(self); }));
+  clear_deadline();
+  unwatch();
+  later(&TcpConnection::report_gone);
 }
 
 bool TcpConnection::close() {
@@ -204,14 +190,14 @@ bool TcpConnection::close() {
   if (state_ == State::kOpen) {
     state_ = State::kClosing;
     set_deadline(owner_.options().linger);
-    post(&TcpConnection::write_turn);
+    later(&TcpConnection::write_turn);
   }
   return false;
 }
 
 void TcpConnection::read_turn() {
   for (size_t moved = 0; state_ == State::kOpen || state_ == State::kClosing;) {
-    if (moved >= kTurnBytes) return post(&TcpConnection::read_turn);
+    if (moved >= kTurnBytes) return later(&TcpConnection::read_turn);
 
     // What belongs to the payload goes straight there; what follows it, or a lane we closed, to the scratch room.
     const std::span<std::byte> scratch = owner_.scratch();
@@ -224,10 +210,10 @@ void TcpConnection::read_turn() {
     const Progress progress = stream_->read(std::span(room).first(parts));
     switch (progress.status) {
       case Progress::kDone: break;
-      case Progress::kWantWrite: read_wants_write_ = true; return wait_writable();
+      case Progress::kWantWrite: read_wants_write_ = true; return;
       case Progress::kWantRead:
         if (write_failure_) return fail(*write_failure_);
-        return wait_readable();
+        return;
       case Progress::kEnd:
         if (header_filled_ > 0) return fail(unavailable("{}: the connection broke in the middle of a frame", address_));
         return fail(unavailable("{}: closed by the peer", address_));
@@ -239,7 +225,7 @@ void TcpConnection::read_turn() {
     payload_filled_ += direct;
     if (direct > 0 && direct == wanted && !finish_frame()) continue;
     take(scratch.first(progress.bytes - direct));
-    if (progress.drained && state_ == State::kOpen && !write_failure_) return wait_readable();
+    if (progress.drained && !peer_ended_ && state_ == State::kOpen && !write_failure_) return;
   }
 }
 
@@ -306,7 +292,7 @@ void TcpConnection::send(Frame frame) {
   queue_.push_back({header, std::move(frame.payload)});
   if (state_ != State::kOpen || write_blocked_) return;
   if (unsent_bytes_ >= kSendNowBytes) return write_turn();
-  if (!std::exchange(write_posted_, true)) post(&TcpConnection::write_turn);
+  if (!std::exchange(write_posted_, true)) later(&TcpConnection::write_turn);
 }
 
 void TcpConnection::write_turn() {
@@ -314,7 +300,7 @@ void TcpConnection::write_turn() {
   if ((state_ != State::kOpen && state_ != State::kClosing) || write_blocked_ || ended_writing_) return;
   for (size_t moved = 0; !queue_.empty();) {
     if (moved >= kTurnBytes) {
-      if (!std::exchange(write_posted_, true)) post(&TcpConnection::write_turn);
+      if (!std::exchange(write_posted_, true)) later(&TcpConnection::write_turn);
       return;
     }
     std::array<iovec, kPartsMax> parts;
@@ -324,8 +310,8 @@ void TcpConnection::write_turn() {
         moved += progress.bytes;
         sent(progress.bytes);
         break;
-      case Progress::kWantRead: write_wants_read_ = write_blocked_ = true; return wait_readable();
-      case Progress::kWantWrite: write_blocked_ = true; return wait_writable();
+      case Progress::kWantRead: write_wants_read_ = write_blocked_ = true; return;
+      case Progress::kWantWrite: write_blocked_ = true; return;
       case Progress::kEnd:
       case Progress::kFailed:
         // The peer may have said why before it closed: read what is there, then fail.
@@ -333,14 +319,14 @@ void TcpConnection::write_turn() {
             progress.status == Progress::kEnd ? unavailable("{}: closed by the peer", address_) : stream_failure();
         queue_.clear();
         unsent_bytes_ = 0;
-        return post(&TcpConnection::read_turn);
+        return later(&TcpConnection::read_turn);
     }
   }
   if (state_ == State::kClosing) {
     // Then wait for the peer to close too: closing with unread bytes would make the kernel throw away what we sent.
     ended_writing_ = true;
     stream_->end_writing();
-    post(&TcpConnection::read_turn);
+    later(&TcpConnection::read_turn);
   }
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "net/asio.h"
 #include "net/frame.h"
+#include "net/reactor.h"
 #include "net/socket.h"
 #include "net/stream.h"
 #include "net/tcp.h"
@@ -21,7 +21,7 @@ class TcpConnection;
 // close() or fail().
 class TcpConnectionOwner {
  public:
-  virtual asio::io_context& io() = 0;
+  virtual Reactor& reactor() = 0;
   virtual const TcpOptions& options() const = 0;
   // Room to read into, shared by all connections: nothing stays in it between two turns of the loop.
   virtual std::span<std::byte> scratch() = 0;
@@ -46,6 +46,9 @@ class TcpConnection {
   TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Role expected);
   // One that was accepted.
   TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd);
+  ~TcpConnection();
+  TcpConnection(const TcpConnection&) = delete;
+  TcpConnection& operator=(const TcpConnection&) = delete;
 
   LaneId lane() const { return lane_; }
   const std::string& address() const { return address_; }
@@ -74,22 +77,22 @@ class TcpConnection {
     size_t size() const { return header.size() + (payload ? payload->size() : 0); }
   };
 
-  // Schedules `work` for this connection; dropped if it is gone by then.
-  template <class F>
-  auto later(F work);
-  void post(void (TcpConnection::*work)());
+  // Does `work` in this turn of the loop or the next; not if the connection is gone by then.
+  void later(void (TcpConnection::*work)());
   void set_deadline(Duration from_now);
   void clear_deadline();
   void on_deadline();
-  void wait_readable();
-  void wait_writable();
+  Result<> watch(Fd fd);
+  void unwatch();
+  void on_ready(Reactor::Change change);
 
   void dial_next();
   void on_dialled();
-  void begin(Fd fd);
+  void begin();
   void handshake();
   void become_known();
   Error stream_failure() const;
+  void report_gone() { owner_.connection_gone(*this); }
 
   void read_turn();
   void take(std::span<std::byte> bytes);
@@ -115,13 +118,12 @@ class TcpConnection {
   size_t next_endpoint_ = 0;
   Error last_failure_{};
 
-  asio::posix::stream_descriptor socket_;
-  asio::steady_timer timer_;
-  Fd accepted_fd_;
+  Fd socket_;
+  uint64_t watch_ = 0;  // of the reactor; 0: none
+  Reactor::TimerId deadline_{};
   std::unique_ptr<Stream> stream_;
-  bool wait_readable_ = false;
-  bool wait_writable_ = false;
   bool read_wants_write_ = false;
+  bool peer_ended_ = false;
   bool write_wants_read_ = false;
 
   // The frame that is arriving: first its header, then its payload straight to where it stays.

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "net/certificate.h"
+#include "net/sigpipe.h"
 #include "net/socket.h"
 
 namespace pscloud {
@@ -32,11 +33,14 @@ std::string openssl_text() {
   return reason != nullptr ? reason : fmt::format("OpenSSL error {:x}", code);
 }
 
-// What is left of an earlier operation would be taken for the next one's.
-void forget_errors() {
-  ERR_clear_error();
-  errno = 0;
-}
+// Around each operation of OpenSSL on a socket. What is left of an earlier one would be taken for this one's error.
+struct Operation {
+  Operation() {
+    ERR_clear_error();
+    errno = 0;
+  }
+  const SigpipeBlock block;
+};
 
 // The certificate's names of the form scheme://...; not trusted, so bounded.
 std::vector<std::string> uris_of(X509* certificate) {
@@ -80,7 +84,7 @@ class TlsStream final : public Stream {
   ~TlsStream() override { SSL_free(ssl_); }
 
   Progress handshake() override {
-    forget_errors();
+    const Operation operation;
     const int result = SSL_do_handshake(ssl_);
     if (result != 1) return stuck(result);
     if (!peer_) {  // cannot be, but what it would let in is too much to rely on it
@@ -93,7 +97,7 @@ class TlsStream final : public Stream {
 
   // One record at most comes of each call, so the second part of `room` is left alone.
   Progress read(std::span<const iovec> room) override {
-    forget_errors();
+    const Operation operation;
     size_t bytes = 0;
     const int result = SSL_read_ex(ssl_, room.front().iov_base, room.front().iov_len, &bytes);
     if (result != 1) return stuck(result);
@@ -116,7 +120,7 @@ class TlsStream final : public Stream {
       }
       from = record.data();
     }
-    forget_errors();
+    const Operation operation;
     size_t bytes = 0;
     const int result = SSL_write_ex(ssl_, from, size, &bytes);
     if (result != 1) return stuck(result);
@@ -126,7 +130,7 @@ class TlsStream final : public Stream {
   }
 
   void end_writing() override {
-    forget_errors();
+    const Operation operation;
     SSL_shutdown(ssl_);  // a goodbye that does not fit is not needed: the end of the socket says the same
     shutdown(SSL_get_fd(ssl_), SHUT_WR);
   }

@@ -22,7 +22,7 @@ struct Peer {
   std::string name;          // the certificate's name for it
 };
 
-// What a node is told. All calls come from the transport's one loop thread, none from within a call to the transport.
+// What a node is told. All calls come from the transport's turns, one at a time, none from within a call to it.
 class LaneHandler {
  public:
   virtual ~LaneHandler() = default;
@@ -36,7 +36,7 @@ class LaneHandler {
 };
 
 // Moves frames between nodes. Nothing is promised but that a frame arrives whole or not at all: the session
-// layer above sends again, puts in order and drops what is repeated. Used from the loop thread only.
+// layer above sends again, puts in order and drops what is repeated. Used by one thread at a time.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -61,13 +61,31 @@ class Transport {
   virtual void wake_at(Time when) = 0;
 };
 
-// A Transport with a loop of its own, for real nodes.
+// A Transport of real nodes. It does its work in turns. The calls of Transport and turn() need a common lock where
+// several threads make them (engine/node_loop.h); run() is for a thread that has it for itself.
 class LoopTransport : public Transport {
  public:
-  // Runs the loop on the calling thread until stop().
-  virtual void run(LaneHandler& handler) = 0;
+  // Tells `handler` everything from now on. Once, before the first turn.
+  virtual void start(LaneHandler& handler) = 0;
 
-  // From any thread: runs `work` on the loop thread; after stop() it is dropped.
+  // Does what is due, without waiting. False when stop() has been carried out: the end.
+  virtual bool turn() = 0;
+
+  // How long wait() may last now; zero if another turn has something to do.
+  virtual Duration idle_time() = 0;
+
+  // From any thread, without the lock: returns when there is something to do, or after `at_most`.
+  virtual void wait(Duration at_most) = 0;
+
+  // All of the above, until stop().
+  void run(LaneHandler& handler) {
+    start(handler);
+    while (turn()) {
+      if (const Duration idle = idle_time(); idle > Duration(0)) wait(idle);
+    }
+  }
+
+  // From any thread: runs `work` in a turn; after stop() it is dropped.
   virtual void post(std::function<void()> work) = 0;
 
   // From any thread. What is queued for sending still goes out, for a second at most.

@@ -7,8 +7,8 @@ void Ticket::State::finish(const Result<>& outcome) {
   {
     MutexLock lock(mutex);
     if (done) return;
-    done = true;
     result = outcome;
+    done = true;
     waiting = std::move(callbacks);
     changed.notify_all();
   }
@@ -21,19 +21,16 @@ void Ticket::State::finish(const Result<>& outcome) {
 
 Result<> Ticket::wait() const {
   State& state = *state_;
-  MutexLock lock(state.mutex);
   // Not the caller's clock but the worker's decides when time is over: only the worker knows that no more bytes
   // come. It always decides: by the request's deadline, or when it ends.
-  while (!state.changed.wait_for(state.mutex, std::chrono::seconds(1),
-                                 [&]() REQUIRES(state.mutex) { return state.done; })) {
+  if (const auto loop = state.done ? nullptr : state.loop.lock()) loop->drive_until(state.done);
+  MutexLock lock(state.mutex);
+  while (!state.changed.wait_for(state.mutex, std::chrono::seconds(1), [&] { return state.done.load(); })) {
   }
   return state.result;
 }
 
-bool Ticket::done() const {
-  MutexLock lock(state_->mutex);
-  return state_->done;
-}
+bool Ticket::done() const { return state_->done; }
 
 void Ticket::then(std::function<void(const Result<>&)> callback) const {
   Result<> result;

@@ -49,24 +49,37 @@ class Budget {
  public:
   explicit Budget(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  bool take(uint64_t bytes, Duration timeout) {
-    MutexLock lock(mutex_);
-    const auto fits = [&]() REQUIRES(mutex_) { return bytes_ == 0 || bytes_ + bytes <= bytes_max_; };
-    if (!changed_.wait_for(mutex_, timeout, fits)) return false;
-    bytes_ += bytes;
-    return true;
+  // Does the loop's work until there is room. False after `timeout`: every request ends, so somebody gives back.
+  bool take(uint64_t bytes, NodeLoop& loop, Duration timeout) {
+    const Time deadline = loop.clock().now() + timeout;
+    while (true) {
+      std::atomic<bool> given_back{false};
+      {
+        MutexLock lock(mutex_);
+        if (bytes_ == 0 || bytes_ + bytes <= bytes_max_) {
+          bytes_ += bytes;
+          return true;
+        }
+        if (loop.clock().now() >= deadline) return false;
+        waiting_.push_back(&given_back);
+      }
+      const bool changed = loop.drive_until(given_back);
+      MutexLock lock(mutex_);
+      std::erase(waiting_, &given_back);
+      if (!changed) return false;
+    }
   }
   void give_back(uint64_t bytes) {
     MutexLock lock(mutex_);
     bytes_ -= bytes;
-    changed_.notify_all();
+    for (std::atomic<bool>* one : std::exchange(waiting_, {})) *one = true;
   }
 
  private:
   const uint64_t bytes_max_;
   Mutex mutex_;
-  CondVar changed_;
   uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+  std::vector<std::atomic<bool>*> waiting_ GUARDED_BY(mutex_);
 };
 
 class WorkerImpl final : public Worker {
@@ -148,7 +161,7 @@ class WorkerImpl final : public Worker {
 
   Ticket clock() override {
     auto [ticket, completion] = new_ticket(nullptr);
-    loop_->post([this, completion = completion] {
+    loop_->call([this, completion = completion] {
       core_->tick([completion](const Result<>& result) { completion->finish(result); });
     });
     return Ticket(ticket);
@@ -192,7 +205,7 @@ class WorkerImpl final : public Worker {
   }
 
   std::pair<std::shared_ptr<Ticket::State>, std::shared_ptr<Completion>> new_ticket(std::function<void()> release) {
-    auto state = std::make_shared<Ticket::State>(callbacks_);
+    auto state = std::make_shared<Ticket::State>(callbacks_, loop_);
     return {state, std::make_shared<Completion>(state, std::move(release), unheard_)};
   }
   Ticket failed(Error why) {
@@ -204,7 +217,7 @@ class WorkerImpl final : public Worker {
   // Does something that ends by a callback of the core, and waits for it.
   Result<> on_loop(std::function<void(WorkerCore::Done)> work) {
     auto [ticket, completion] = new_ticket(nullptr);
-    loop_->post([work = std::move(work), completion = std::exchange(completion, nullptr)] {
+    loop_->call([&work, completion = std::exchange(completion, nullptr)] {
       work([completion](const Result<>& result) { completion->finish(result); });
     });
     return Ticket(ticket).wait();
@@ -291,15 +304,15 @@ class WorkerImpl final : public Worker {
   template <class Slicing>
   Ticket submit(FrameType type, const TableSpec& spec, uint64_t bytes, Slicing slicing) {
     if (left_) return failed(invalid("this worker has left the job"));
-    if (!budget_->take(bytes, std::chrono::milliseconds(options_.request_timeout_ms))) {
+    if (!budget_->take(bytes, *loop_, std::chrono::milliseconds(options_.request_timeout_ms))) {
       const std::string waiting = loop_->ask<std::string>([this] { return core_->waiting_for(); }, "its own thread");
       return failed(timed_out("no room for {} more bytes in {} ms: the requests under way wait for {}", bytes,
                               options_.request_timeout_ms, waiting));
     }
     auto [ticket, completion] = new_ticket([budget = budget_, bytes] { budget->give_back(bytes); });
-    auto slices = std::make_shared<std::vector<Slice>>(slicing());
-    loop_->post([this, type, name = spec.name, slices, completion = std::exchange(completion, nullptr)] {
-      core_->submit(fmt::format("{} on table '{}'", frame_type_name(type), name), std::move(*slices),
+    std::vector<Slice> slices = slicing();
+    loop_->call([&, completion = std::exchange(completion, nullptr)] {
+      core_->submit(fmt::format("{} on table '{}'", frame_type_name(type), spec.name), std::move(slices),
                     [completion](const Result<>& result) { completion->finish(result); });
     });
     return Ticket(ticket);
@@ -310,7 +323,7 @@ class WorkerImpl final : public Worker {
   const std::shared_ptr<CallbackQueue> callbacks_ = std::make_shared<CallbackQueue>(UINT64_MAX);
   const std::shared_ptr<std::atomic<int>> unheard_ = std::make_shared<std::atomic<int>>(0);
   Metrics metrics_;
-  std::unique_ptr<NodeLoop> loop_;
+  std::shared_ptr<NodeLoop> loop_;
   std::unique_ptr<WorkerCore> core_;  // touched by the loop only
   std::unique_ptr<HttpServer> http_;
   std::jthread callback_thread_;
