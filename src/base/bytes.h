@@ -24,21 +24,27 @@ using Bytes = std::span<const std::byte>;
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(size_t size) : data_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size) {}
+  explicit Buffer(size_t size)
+      : own_(std::make_unique_for_overwrite<std::byte[]>(size)), data_(own_.get()), size_(size) {}
+  // Memory of somebody else, there as long as `keeper` lives.
+  Buffer(std::span<std::byte> memory, std::shared_ptr<void> keeper)
+      : keeper_(std::move(keeper)), data_(memory.data()), size_(memory.size()) {}
   static Buffer copy_of(Bytes bytes) {
     Buffer buffer(bytes.size());
     if (!bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
     return buffer;
   }
 
-  std::byte* data() { return data_.get(); }
-  const std::byte* data() const { return data_.get(); }
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
-  std::span<std::byte> span() { return {data_.get(), size_}; }
-  Bytes span() const { return {data_.get(), size_}; }
+  std::span<std::byte> span() { return {data_, size_}; }
+  Bytes span() const { return {data_, size_}; }
 
  private:
-  std::unique_ptr<std::byte[]> data_;
+  std::unique_ptr<std::byte[]> own_;
+  std::shared_ptr<void> keeper_;
+  std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 

@@ -36,6 +36,7 @@ struct Hash128 {
 
 // XXH3 of all the bytes: for checksums and signatures, not against an enemy.
 uint64_t hash64(std::span<const std::byte> bytes);
+uint64_t hash64(std::span<const std::byte> first, std::span<const std::byte> second);  // of the two as one
 Hash128 hash128(std::span<const std::byte> bytes);
 
 }  // namespace pscloud

@@ -24,6 +24,9 @@ class NodeLoop::AfterEach final : public LaneHandler {
     handler_.on_frame(lane, std::move(frame));
     after_();
   }
+  std::span<std::byte> place_for(LaneId lane, const FrameHeader& header) override {
+    return handler_.place_for(lane, header);
+  }
   void on_close(LaneId lane, const Error& why) override {
     handler_.on_close(lane, why);
     after_();

@@ -119,6 +119,7 @@ void FakeNetwork::send(int host, LaneId lane, Frame frame) {
     event.end = 1 - end;
     event.header = encode_header(frame, false);
     event.payload = frame.payload;
+    event.values = frame.values;
     push(std::move(event));
   }
 }
@@ -269,7 +270,7 @@ void FakeNetwork::deliver(Event& event) {
         last_.what = "frame on a closed lane";
         break;
       }
-      transport.handler_->on_frame(lane, {*header, std::move(event.payload)});
+      transport.handler_->on_frame(lane, {*header, std::move(event.payload), std::move(event.values)});
       break;
     }
     case Kind::kClosed: {

@@ -90,6 +90,7 @@ class FakeNetwork {
     int end = 0;  // of the connection: where it happens
     HeaderBytes header{};
     SharedBuffer payload;
+    SharedBuffer values;
     std::function<void()> work;
   };
   struct Later {

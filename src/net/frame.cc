@@ -74,7 +74,7 @@ HeaderBytes encode_header(const Frame& frame, bool check_payload) {
                   .version = kVersion,
                   .type = static_cast<uint8_t>(header.type),
                   .flags = static_cast<uint16_t>(header.flags & ~kFlagPayloadCheck),
-                  .payload_bytes = static_cast<uint32_t>(frame.bytes().size()),
+                  .payload_bytes = static_cast<uint32_t>(frame.payload_size()),
                   .payload_check = 0,
                   .session = header.session,
                   .seq = header.seq,
@@ -86,7 +86,7 @@ HeaderBytes encode_header(const Frame& frame, bool check_payload) {
                   .header_check = 0};
   if (check_payload) {
     wire.flags |= kFlagPayloadCheck;
-    wire.payload_check = check_of(frame.bytes());
+    wire.payload_check = static_cast<uint32_t>(hash64(frame.bytes(), frame.value_bytes()));
   }
   HeaderBytes bytes;
   std::memcpy(bytes.data(), &wire, sizeof wire);

@@ -49,7 +49,8 @@ inline constexpr uint16_t kFlagPayloadCheck = 1;  // payload_check holds the pay
 inline constexpr uint16_t kFlagRange = 2;         // `extra` is the first row; no key list in the payload
 inline constexpr uint16_t kFlagOutcomeOnly = 4;   // a request sent again without its payload: what became of it?
 inline constexpr uint16_t kFlagError = 8;         // a reply whose payload is an error
-inline constexpr uint16_t kFlagsKnown = 15;
+inline constexpr uint16_t kFlagPlain = 16;        // the payload is values and nothing else
+inline constexpr uint16_t kFlagsKnown = 31;
 
 inline constexpr uint32_t kFrameHeaderBytes = 64;
 inline constexpr uint32_t kPayloadBytesMax = 16u << 20;        // no frame is larger
@@ -72,12 +73,16 @@ struct FrameHeader {
   bool operator==(const FrameHeader&) const = default;
 };
 
+// The payload travels as one, but may be sent in two pieces, so that values go from where they lie.
 struct Frame {
   FrameHeader header;
-  SharedBuffer payload;  // null: none
+  SharedBuffer payload = nullptr;  // null: none
+  SharedBuffer values = nullptr;   // null: none; follows `payload`. A received frame has it where nothing was copied
 
   Bytes bytes() const { return payload ? payload->span() : Bytes{}; }
-  uint64_t size() const { return kFrameHeaderBytes + (payload ? payload->size() : 0); }
+  Bytes value_bytes() const { return values ? values->span() : Bytes{}; }
+  uint64_t payload_size() const { return bytes().size() + value_bytes().size(); }
+  uint64_t size() const { return kFrameHeaderBytes + payload_size(); }
 };
 
 using HeaderBytes = std::array<std::byte, kFrameHeaderBytes>;

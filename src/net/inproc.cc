@@ -7,12 +7,14 @@
 #include <variant>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "base/check.h"
 
 namespace pscloud {
 namespace {
 
 constexpr std::string_view kScheme = "inproc:";
+constexpr uint64_t kPoolBytes = 64 << 20;             // of payloads, kept for the next ones
 constexpr Duration kWaitMax = std::chrono::hours(1);  // a wait must end some time, and far times would overflow
 
 // Bytes sent in one direction of a lane and not yet taken out at the other end.
@@ -127,10 +129,10 @@ class InprocTransport final : public LoopTransport {
   }
 
   void send(LaneId lane, Frame frame) override {
-    CHECK(frame.bytes().size() <= kPayloadBytesMax, "payload of {} bytes", frame.bytes().size());
+    CHECK(frame.payload_size() <= kPayloadBytesMax, "payload of {} bytes", frame.payload_size());
     const auto found = lanes_.find(lane);
     if (found == lanes_.end() || !found->second.peer) return;
-    frame.header.payload_bytes = static_cast<uint32_t>(frame.bytes().size());
+    frame.header.payload_bytes = static_cast<uint32_t>(frame.payload_size());
     found->second.to_peer->fetch_add(frame.size(), std::memory_order_relaxed);
     found->second.peer->put(Arrived{other_end(lane), std::move(frame)});
   }
@@ -139,6 +141,8 @@ class InprocTransport final : public LoopTransport {
     const auto found = lanes_.find(lane);
     return found == lanes_.end() ? 0 : found->second.to_peer->load(std::memory_order_relaxed);
   }
+
+  Buffer allocate(LaneId, size_t size) override { return pool_.take(size); }
 
   void trust(LaneId lane) override {
     const auto found = lanes_.find(lane);
@@ -253,6 +257,7 @@ class InprocTransport final : public LoopTransport {
   std::atomic<bool> stopped_{false};
 
   // Touched in turns only, and before the first.
+  BufferPool pool_{kPoolBytes};
   std::string address_;
   LaneHandler* handler_ = nullptr;
   bool ended_ = false;

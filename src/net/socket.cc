@@ -27,6 +27,7 @@ sockaddr* writable(Endpoint& endpoint) { return reinterpret_cast<sockaddr*>(&end
 
 // Host and port as numbers.
 Address address_of(const Endpoint& endpoint) {
+  if (endpoint.storage.ss_family == AF_UNIX) return {"localhost", 0};
   char host[NI_MAXHOST] = "";
   char port[NI_MAXSERV] = "0";
   getnameinfo(endpoint.get(), endpoint.size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "base/check.h"
 #include "net/address.h"
 #include "net/log_limit.h"
@@ -26,6 +27,7 @@ namespace pscloud {
 namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
+constexpr uint64_t kPoolBytes = 64 << 20;                          // of payloads, kept for the next ones
 constexpr Duration kWakeMax = std::chrono::hours(1);               // a far time would overflow; waking early is allowed
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);  // when the system has no room for another socket
 
@@ -85,6 +87,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     const auto found = lanes_.find(lane);
     return found == lanes_.end() ? 0 : found->second->unsent_bytes();
   }
+
+  Buffer allocate(LaneId, size_t size) override { return pool_.take(size); }
 
   void trust(LaneId lane) override {
     if (TcpConnection* connection = find(lane)) connection->trust();
@@ -147,6 +151,11 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   void connection_known(TcpConnection&) override { --strangers_; }
   void connection_frame(TcpConnection& connection, Frame frame) override {
     handler_->on_frame(connection.lane(), std::move(frame));
+  }
+  Buffer connection_buffer(TcpConnection& connection, const FrameHeader& header) override {
+    const auto place = handler_->place_for(connection.lane(), header);
+    CHECK(place.empty() || place.size() == header.payload_bytes);
+    return place.empty() ? pool_.take(header.payload_bytes) : Buffer(place, nullptr);
   }
   void connection_gone(TcpConnection& connection) override {
     const LaneId lane = connection.lane();
@@ -299,6 +308,7 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   Time wake_ = Time::never();
   std::optional<Reactor::TimerId> wake_timer_;
   Buffer scratch_{kScratchBytes};
+  BufferPool pool_{kPoolBytes};
   std::vector<std::unique_ptr<Listener>> listeners_;
   LaneId last_lane_ = 0;
   size_t strangers_ = 0;

@@ -32,6 +32,8 @@ class TcpConnectionOwner {
   virtual void connection_open(TcpConnection& connection, const Peer& peer) = 0;
   virtual void connection_known(TcpConnection& connection) = 0;  // accepted, and no longer a stranger
   virtual void connection_frame(TcpConnection& connection, Frame frame) = 0;
+  // Room for the payload of the frame that begins.
+  virtual Buffer connection_buffer(TcpConnection& connection, const FrameHeader& header) = 0;
   // It has ended, for `connection.why()`; to be destroyed now.
   virtual void connection_gone(TcpConnection& connection) = 0;
 
@@ -74,7 +76,8 @@ class TcpConnection {
   struct Outgoing {
     HeaderBytes header;
     SharedBuffer payload;
-    size_t size() const { return header.size() + (payload ? payload->size() : 0); }
+    SharedBuffer values;
+    size_t size() const { return header.size() + (payload ? payload->size() : 0) + (values ? values->size() : 0); }
   };
 
   // Does `work` in this turn of the loop or the next; not if the connection is gone by then.
@@ -128,6 +131,7 @@ class TcpConnection {
 
   // The frame that is arriving: first its header, then its payload straight to where it stays.
   uint32_t payload_max_ = kPayloadBytesStranger;
+  bool check_payloads_ = false;  // of what we send
   HeaderBytes header_bytes_;
   size_t header_filled_ = 0;
   FrameHeader header_;

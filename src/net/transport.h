@@ -29,6 +29,12 @@ class LaneHandler {
   // A lane is ready: one of ours that connected, or one that was accepted.
   virtual void on_open(LaneId lane, const Peer& peer) = 0;
   virtual void on_frame(LaneId lane, Frame frame) = 0;
+  // Where the payload of the frame that begins to arrive should be put, if it has a place already; it has then all of
+  // its payload_bytes there. The frame may still be lost before it is whole.
+  virtual std::span<std::byte> place_for(LaneId lane, const FrameHeader& header) {
+    (void)lane, (void)header;
+    return {};
+  }
   // The lane is gone, or could not be made. Not called for lanes that we closed.
   virtual void on_close(LaneId lane, const Error& why) = 0;
   // The time asked for by wake_at() has come.
@@ -50,6 +56,12 @@ class Transport {
   // Puts the frame in the lane's queue; lost without a word if the lane is gone.
   virtual void send(LaneId lane, Frame frame) = 0;
   virtual uint64_t unsent_bytes(LaneId lane) const = 0;
+
+  // Memory to build a payload of this lane in, so that sending it costs least.
+  virtual Buffer allocate(LaneId lane, size_t size) {
+    (void)lane;
+    return Buffer(size);
+  }
 
   // A new lane takes payloads up to kPayloadBytesStranger; this lifts it to kPayloadBytesMax.
   virtual void trust(LaneId lane) = 0;

@@ -154,8 +154,8 @@ SharedBuffer random_payload(Random& random) {
       const std::vector<Key> keys = {random_number(random), random_number(random)};
       const std::vector<float> values = {static_cast<float>(random.uniform()), 1e38f};
       const auto kind = static_cast<FilterKind>(1 + random.below(8));
-      auto payload = encode_payload(std::vector<FilterSpec>{{kind}}, keys, values, 2, {&random, nullptr});
-      sound = payload ? *payload : nullptr;
+      auto payload = encode_payload(std::vector<FilterSpec>{{kind}}, keys, Floats(values), 2, {&random, nullptr});
+      sound = payload ? payload->joined() : nullptr;
     }
   }
   if (!sound || sound->size() == 0 || random.chance(0.3)) return sound;

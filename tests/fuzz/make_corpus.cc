@@ -98,9 +98,9 @@ void add_payloads(const Corpus& corpus) {
   Random random(7);
   for (const Case& each : cases) {
     KeyCache cache(1 << 16);
-    const auto payload = encode_payload(each.chain, keys, values, keys.size(), {&random, &cache});
+    const auto payload = encode_payload(each.chain, keys, Floats(values), keys.size(), {&random, &cache});
     CHECK(payload.has_value());
-    corpus.add("payload_fuzz", each.name, head_of({3, 40, 0}), (*payload)->span());
+    corpus.add("payload_fuzz", each.name, head_of({3, 40, 0}), payload->joined()->span());
   }
   // The list that payload_fuzz knows, by its signature.
   const std::vector<Key> known{1, 2, 3, UINT64_MAX};
@@ -109,7 +109,7 @@ void add_payloads(const Corpus& corpus) {
   const FilterSpec caching[] = {{FilterKind::kKeyCaching}};
   const auto payload = encode_payload(caching, known, {}, known.size(), {&random, &cache});
   CHECK(payload.has_value());
-  corpus.add("payload_fuzz", "signature", head_of({1, 4, 0}), (*payload)->span());
+  corpus.add("payload_fuzz", "signature", head_of({1, 4, 0}), payload->joined()->span());
 }
 
 }  // namespace

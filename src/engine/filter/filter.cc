@@ -51,7 +51,8 @@ std::vector<T> copy_to_vector(Bytes bytes) {
   return result;
 }
 
-Result<SharedBuffer> apply_all(std::span<const FilterSpec> filters, PayloadDraft& draft, FilterContext context) {
+Result<EncodedPayload> apply_all(std::span<const FilterSpec> filters, PayloadDraft& draft, const Floats& values,
+                                 FilterContext context) {
   ByteWriter list;
   uint8_t applied = 0;
   for (const FilterSpec& filter : filters) {
@@ -66,48 +67,83 @@ Result<SharedBuffer> apply_all(std::span<const FilterSpec> filters, PayloadDraft
     ++applied;
   }
 
+  EncodedPayload encoded;
+  encoded.values = draft.values.replaced() ? draft.values.take() : values.share();
+  encoded.plain = applied == 0 && draft.keys.bytes().empty() && !values.empty();
+  if (encoded.plain) return encoded;
+
   ByteWriter head;
   head.put(applied);
   head.put_raw(list.bytes());
   head.put(static_cast<uint32_t>(draft.keys.bytes().size()));
-  const Bytes parts[] = {head.bytes(), draft.keys.bytes(), draft.values.bytes()};
-  Buffer payload(parts[0].size() + parts[1].size() + parts[2].size());
-  std::byte* out = payload.data();
-  for (const Bytes part : parts) {
-    if (part.empty()) continue;
-    std::memcpy(out, part.data(), part.size());
-    out += part.size();
+  while (head.size() % 8 != 0) head.put(uint8_t{0});
+  Buffer buffer(head.size() + draft.keys.bytes().size());
+  std::memcpy(buffer.data(), head.bytes().data(), head.size());
+  if (!draft.keys.bytes().empty()) {
+    std::memcpy(buffer.data() + head.size(), draft.keys.bytes().data(), draft.keys.bytes().size());
   }
-  return std::make_shared<const Buffer>(std::move(payload));
+  encoded.head = std::make_shared<const Buffer>(std::move(buffer));
+  return encoded;
+}
+
+// Where they are, if they can be used there.
+Floats floats_of(Section& section, const SharedBuffer& frame_buffer) {
+  if (section.bytes().empty()) return {};
+  if (section.replaced()) return Floats(section.take());
+  const auto* first = reinterpret_cast<const float*>(section.bytes().data());
+  const std::span<const float> floats(first, section.bytes().size() / sizeof(float));
+  if (reinterpret_cast<uintptr_t>(first) % alignof(float) == 0) return {floats, frame_buffer};
+  Buffer copy = Buffer::copy_of(section.bytes());
+  return Floats(std::make_shared<const Buffer>(std::move(copy)));
+}
+
+// The values of a payload that is nothing else.
+Result<DecodedPayload> decode_plain(const Frame& frame, SectionBytes sizes) {
+  const SharedBuffer& buffer = frame.values ? frame.values : frame.payload;
+  const bool whole = buffer && buffer->size() == frame.payload_size();
+  if (!whole || sizes.keys > 0 || sizes.values == 0 || sizes.values != buffer->size())
+    return corrupt("a plain payload of {} bytes instead of {} of keys and {} of values", frame.payload_size(),
+                   sizes.keys, sizes.values);
+  DecodedPayload decoded;
+  decoded.values = Floats(buffer);
+  return decoded;
 }
 
 }  // namespace
 
-Result<SharedBuffer> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
-                                    std::span<const float> values, size_t rows, FilterContext context) {
+Result<EncodedPayload> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
+                                      const Floats& values, size_t rows, FilterContext context) {
   CHECK(keys.empty() || keys.size() == rows, "{} keys for {} rows", keys.size(), rows);
   CHECK(values.empty() || (rows > 0 && values.size() % rows == 0), "{} values for {} rows", values.size(), rows);
-  if (keys.size_bytes() + values.size_bytes() > kPlainBytesMax)
+  if (keys.size_bytes() + values.span().size_bytes() > kPlainBytesMax)
     return invalid("{} keys and {} values in one request are above the limit of {} bytes", keys.size(), values.size(),
                    kPlainBytesMax);
-  PayloadDraft draft{Section(bytes_of(keys)), Section(bytes_of(values)), rows, {}, {}};
-  auto payload = apply_all(filters, draft, context);
+  PayloadDraft draft{Section(bytes_of(keys)), Section(bytes_of(values.span())), rows, {}, {}};
+  auto payload = apply_all(filters, draft, values, context);
   // The list will not travel, so the peer will not have it.
   if (!payload && draft.new_signature) context.key_cache->forget(*draft.new_signature);
   return payload;
 }
 
-Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bool with_keys, bool with_values,
+Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t width, bool with_keys, bool with_values,
                                       FilterContext context) {
-  ByteReader reader(bytes);
+  std::vector<SectionBytes> sizes{TRY(plain_sizes(rows, width, with_keys, with_values))};
+  if (frame.header.flags & kFlagPlain) return decode_plain(frame, sizes.front());
+
+  ByteReader reader(frame.bytes());
   const std::vector<Applied> applied = TRY(read_applied(reader));
   const auto key_bytes = reader.get<uint32_t>();
+  // Zeros, so that keys and values are aligned for direct use.
+  for (size_t at = frame.bytes().size() - reader.left(); reader.ok() && at % 8 != 0; ++at) {
+    if (reader.get<uint8_t>() != 0) return corrupt("a payload's head is not filled up with zeros");
+  }
   const Bytes key_section = reader.get_raw(key_bytes);
-  const Bytes value_section = reader.get_raw(reader.left());
+  const bool apart = frame.values != nullptr;
+  const Bytes value_section = apart ? frame.value_bytes() : reader.get_raw(reader.left());
   if (!reader.ok()) return corrupt("a payload's keys are cut short");
+  if (reader.left() > 0) return corrupt("a payload with {} bytes too many", reader.left());
 
   // Forward: the sizes between the filters, each checked before anything is allocated.
-  std::vector<SectionBytes> sizes{TRY(plain_sizes(rows, width, with_keys, with_values))};
   for (const Applied& filter : applied) sizes.push_back(TRY(filter.step->sizes_after(filter.args, sizes.back(), rows)));
   if (key_section.size() != sizes.back().keys || value_section.size() != sizes.back().values)
     return corrupt("a payload of {} bytes of keys and {} of values; {} rows of width {} should have {} and {}",
@@ -123,7 +159,7 @@ Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bo
 
   DecodedPayload decoded;
   decoded.keys = copy_to_vector<Key>(draft.keys.bytes());
-  decoded.values = copy_to_vector<float>(draft.values.bytes());
+  decoded.values = floats_of(draft.values, apart ? frame.values : frame.payload);
   decoded.keys_unknown = draft.unknown_signature.has_value();
   decoded.signature = draft.unknown_signature.value_or(Hash128{});
   return decoded;

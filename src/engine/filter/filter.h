@@ -9,6 +9,8 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "engine/floats.h"
+#include "net/frame.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 #include "pscloud/types.h"
@@ -18,7 +20,7 @@ namespace pscloud {
 // The payload of a push, pull, push-pull or reply, between the floats of the user and the bytes of a frame.
 // Encoded form (docs/wire-format.md): a list of the filters that were applied with what each must know to be
 // undone, then the section of keys, then the section of values. So it decodes without the table's spec, and each
-// step is checked against sizes that are known beforehand.
+// step is checked against sizes that are known beforehand. Values without keys and filters need no list: "plain".
 
 // 8*keys + 4*values of one payload: a few bytes from a peer may ask for no more memory than this.
 inline constexpr uint64_t kPlainBytesMax = uint64_t{64} << 20;
@@ -66,12 +68,33 @@ struct FilterContext {
 // kInvalid if a value cannot be coded (NaN, infinity, beyond float16) or the whole is above kPlainBytesMax; the key
 // cache is then as before. `plain_bytes` of metrics: 8*keys + 4*values. `context.random` may be null only if no filter
 // draws; without `context.key_cache` key lists travel whole.
-Result<SharedBuffer> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
-                                    std::span<const float> values, size_t rows, FilterContext context);
+// Values that no filter changes are not copied.
+struct EncodedPayload {
+  SharedBuffer head;    // all but the values; may be null
+  SharedBuffer values;  // may be null
+  bool plain = false;
+
+  uint64_t size() const { return (head ? head->size() : 0) + (values ? values->size() : 0); }
+  // As it arrives over a network: one piece.
+  SharedBuffer joined() const {
+    Buffer all(size());
+    if (head) std::memcpy(all.data(), head->data(), head->size());
+    if (values) std::memcpy(all.data() + all.size() - values->size(), values->data(), values->size());
+    return std::make_shared<const Buffer>(std::move(all));
+  }
+  // Makes it the payload of `frame`.
+  void put_in(Frame& frame) const {
+    frame.payload = head;
+    frame.values = values;
+    if (plain) frame.header.flags |= kFlagPlain;
+  }
+};
+Result<EncodedPayload> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,
+                                      const Floats& values, size_t rows, FilterContext context);
 
 struct DecodedPayload {
   std::vector<Key> keys;
-  std::vector<float> values;
+  Floats values;              // most often still in the frame
   bool keys_unknown = false;  // the sender gave only a signature that we do not have: ask for the list
   Hash128 signature;          // of that list
 };
@@ -79,7 +102,7 @@ struct DecodedPayload {
 // Receiver. `rows` and `width` are what the frame and the table say; `with_keys`, `with_values` what must be there.
 // kCorrupt for anything else. Never allocates more than what rows and width ask for plus the size of `bytes`, and
 // refuses to at all above kPlainBytesMax.
-Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bool with_keys, bool with_values,
+Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t width, bool with_keys, bool with_values,
                                       FilterContext context);
 
 }  // namespace pscloud

@@ -53,7 +53,7 @@ TEST(FixedPoint, PayloadHasNumBytesForEachValue) {
   FilterEnds ends;
   for (const int num_bytes : {1, 2, 3}) {
     const auto payload = ends.encode(fixed_point(num_bytes), {}, std::vector<float>(100, 1), 100);
-    EXPECT_EQ((*payload)->size(), 1 + 3 + 5 + 4 + 100u * num_bytes);
+    EXPECT_EQ((*payload)->size(), 1 + 3 + 5 + 4 + 3 + 100u * num_bytes);
   }
 }
 

@@ -19,7 +19,7 @@ TEST(KeyCaching, SecondTimeOnlyTheSignatureTravels) {
   const auto second = ends.encode(kChain, keys, {}, keys.size());
   ASSERT_TRUE(first && second);
   EXPECT_GT((*first)->size(), 8000u);
-  EXPECT_LT((*second)->size(), 30u);
+  EXPECT_LE((*second)->size(), 32u);
   EXPECT_EQ(ends.decode((*first)->span(), 1000, 1, true, false)->keys, keys);
   EXPECT_EQ(ends.decode((*second)->span(), 1000, 1, true, false)->keys, keys);
 }
@@ -67,10 +67,11 @@ TEST(KeyCaching, EvictionAtBothEndsForgetsTheSameList) {
   const auto send = [&](const std::vector<Key>& keys) {
     const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
     EXPECT_TRUE(payload.has_value());
-    const auto decoded = decode_payload((*payload)->span(), keys.size(), 1, true, false, {nullptr, &receiver});
+    const auto decoded = decode_payload(Frame{.header = {}, .payload = payload->joined()}, keys.size(), 1, true, false,
+                                        {nullptr, &receiver});
     EXPECT_TRUE(decoded.has_value());
     EXPECT_EQ(decoded->keys, keys);
-    return (*payload)->size();
+    return payload->size();
   };
   for (size_t i = 0; i < 3; ++i) EXPECT_GT(send(lists[i]), 800u);
   EXPECT_LT(send(lists[0]), 100u);  // now 1 is the oldest used
@@ -88,8 +89,11 @@ TEST(KeyCaching, ListThatIsTooLargeForTheCacheAlwaysTravelsWhole) {
   for (int round = 0; round < 2; ++round) {
     const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
     ASSERT_TRUE(payload.has_value());
-    EXPECT_GT((*payload)->size(), 1600u);
-    EXPECT_EQ(decode_payload((*payload)->span(), 200, 1, true, false, {nullptr, &receiver})->keys, keys);
+    EXPECT_GT(payload->size(), 1600u);
+    EXPECT_EQ(
+        decode_payload(Frame{.header = {}, .payload = payload->joined()}, 200, 1, true, false, {nullptr, &receiver})
+            ->keys,
+        keys);
   }
   EXPECT_EQ(sender.bytes(), 0u);
   EXPECT_EQ(receiver.bytes(), 0u);
@@ -126,7 +130,7 @@ TEST(KeyCaching, WithoutACacheTheListTravelsWhole) {
   const std::vector<Key> keys{1, 2};
   const auto payload = encode_payload(kChain, keys, {}, 2, {});
   ASSERT_TRUE(payload.has_value());
-  EXPECT_EQ(decode_payload((*payload)->span(), 2, 1, true, false, {})->keys, keys);
+  EXPECT_EQ(decode_payload(Frame{.header = {}, .payload = payload->joined()}, 2, 1, true, false, {})->keys, keys);
 }
 
 TEST(KeyCache, ManySmallListsCostMoreThanTheirKeys) {

@@ -19,6 +19,14 @@ class Section {
   explicit Section(Bytes bytes) : bytes_(bytes) {}
 
   Bytes bytes() const { return bytes_; }
+  bool replaced() const { return replaced_; }
+  // What a filter has made of it; empties the section.
+  SharedBuffer take() {
+    auto all = std::make_shared<Buffer>(std::move(storage_));
+    const std::span<std::byte> used = all->span().first(bytes_.size());
+    bytes_ = {};
+    return std::make_shared<const Buffer>(used, std::move(all));
+  }
   void replace(Buffer buffer) {
     const size_t size = buffer.size();
     replace(std::move(buffer), size);
@@ -27,11 +35,13 @@ class Section {
   void replace(Buffer buffer, size_t size) {
     storage_ = std::move(buffer);
     bytes_ = std::as_const(storage_).span().first(size);
+    replaced_ = true;
   }
 
  private:
   Bytes bytes_;
   Buffer storage_;
+  bool replaced_ = false;
 };
 
 struct SectionBytes {

@@ -104,13 +104,14 @@ RC_GTEST_PROP(Filter, EveryChainBringsKeysBackAndValuesWithinItsTolerance, ()) {
   }
 }
 
-TEST(Filter, PlainPayloadIsTheKeysAndValuesBehindAShortHead) {
+TEST(Filter, UnfilteredKeysAndValuesStandBehindAShortHeadAndAligned) {
   FilterEnds ends;
   const auto payload = ends.encode({}, {1, 2}, {3, 4}, 2);
   ASSERT_TRUE(payload.has_value());
   ByteReader reader((*payload)->span());
   EXPECT_EQ(reader.get<uint8_t>(), 0);
   EXPECT_EQ(reader.get<uint32_t>(), 16u);
+  EXPECT_EQ(reader.get_raw(3).size(), 3u);
   EXPECT_EQ(reader.get<Key>(), 1u);
   EXPECT_EQ(reader.get<Key>(), 2u);
   EXPECT_EQ(reader.get<float>(), 3);
@@ -185,10 +186,36 @@ TEST(Filter, FiltersWithNothingToDoLeaveNoTrace) {
   const std::vector<FilterSpec> chain{{FilterKind::kKeyCaching}, {FilterKind::kFixedPoint}, {FilterKind::kLz4}};
   const auto empty = ends.encode(chain, {}, {}, 0);
   ASSERT_TRUE(empty.has_value());
-  EXPECT_EQ((*empty)->size(), 5u);
+  EXPECT_EQ((*empty)->size(), 8u);
   const auto reply = ends.encode({{FilterKind::kKeyCaching}}, {}, {1, 2}, 2);
   ASSERT_TRUE(reply.has_value());
-  EXPECT_EQ((*reply)->size(), 5u + 8);
+  EXPECT_EQ((*reply)->size(), 8u);
+  EXPECT_TRUE(ends.plain);
+}
+
+TEST(Filter, ValuesThatNoFilterChangesAreNotCopied) {
+  FilterEnds ends;
+  const Floats values{1, 2, 3};
+  const auto sent = encode_payload({}, std::vector<Key>{7, 8, 9}, values, 3, {});
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->values->data(), bytes_of(values.span()).data());
+  Frame in_two;
+  sent->put_in(in_two);
+  EXPECT_EQ(decode_payload(in_two, 3, 1, true, true, {})->values.data(), values.data());
+  const Frame in_one{.header = {}, .payload = sent->joined()};
+  const auto received = decode_payload(in_one, 3, 1, true, true, {});
+  EXPECT_EQ(bytes_of(received->values.span()).data(), in_one.payload->data() + 8 + 24);
+}
+
+TEST(Filter, APlainPayloadIsExactlyItsValues) {
+  Frame frame{.header = {.flags = kFlagPlain}, .payload = std::make_shared<const Buffer>(12)};
+  EXPECT_TRUE(decode_payload(frame, 3, 1, false, true, {}));
+  EXPECT_FALSE(decode_payload(frame, 2, 1, false, true, {}));
+  EXPECT_FALSE(decode_payload(frame, 3, 1, true, true, {})) << "a request that must name keys";
+  EXPECT_FALSE(decode_payload(frame, 3, 1, false, false, {}));
+  frame.payload = nullptr;
+  EXPECT_FALSE(decode_payload(frame, 3, 1, false, true, {}));
+  EXPECT_FALSE(decode_payload(frame, 0, 1, false, true, {}));
 }
 
 }  // namespace

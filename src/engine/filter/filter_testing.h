@@ -13,13 +13,19 @@ struct FilterEnds {
   Random random{7};
   KeyCache sender_cache{1 << 20};
   KeyCache receiver_cache{1 << 20};
+  bool plain = false;  // what was encoded last
 
   Result<SharedBuffer> encode(const std::vector<FilterSpec>& filters, const std::vector<Key>& keys,
                               const std::vector<float>& values, size_t rows) {
-    return encode_payload(filters, keys, values, rows, {&random, &sender_cache});
+    const auto encoded = TRY(encode_payload(filters, keys, Floats(values), rows, {&random, &sender_cache}));
+    plain = encoded.plain;
+    return encoded.joined();
   }
   Result<DecodedPayload> decode(Bytes payload, size_t rows, size_t width, bool with_keys, bool with_values) {
-    return decode_payload(payload, rows, width, with_keys, with_values, {&random, &receiver_cache});
+    Frame frame;
+    frame.payload = std::make_shared<const Buffer>(Buffer::copy_of(payload));
+    if (plain) frame.header.flags = kFlagPlain;
+    return decode_payload(frame, rows, width, with_keys, with_values, {&random, &receiver_cache});
   }
 
   // Values of one row each, through `filters` and back.
@@ -28,7 +34,7 @@ struct FilterEnds {
     EXPECT_TRUE(payload.has_value()) << payload.error().message;
     const auto decoded = decode((*payload)->span(), values.size(), 1, false, true);
     EXPECT_TRUE(decoded.has_value()) << decoded.error().message;
-    return decoded->values;
+    return {decoded->values.span().begin(), decoded->values.span().end()};
   }
 };
 

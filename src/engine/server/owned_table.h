@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/floats.h"
 #include "engine/table/table_store.h"
 #include "net/frame.h"
 #include "pscloud/error.h"
@@ -25,7 +26,7 @@ struct Operation {
   uint64_t first = 0;
   uint32_t count = 0;
   std::vector<Key> keys;
-  std::vector<float> values;
+  Floats values;
   uint64_t bytes = 0;  // it takes here, unpacked
 
   bool pushes() const { return type == FrameType::kPush || type == FrameType::kPushPull; }

@@ -32,7 +32,7 @@ Operation push(uint32_t clock, uint32_t rank, uint64_t seq, std::vector<Key> key
   operation.clock = clock;
   operation.count = static_cast<uint32_t>(keys.size());
   operation.keys = std::move(keys);
-  operation.values = std::move(values);
+  operation.values = Floats(values);
   operation.bytes = 100;
   return operation;
 }

@@ -12,6 +12,11 @@ constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
+
+// A message as the payload of a reply.
+Result<EncodedPayload> message(Result<SharedBuffer> text) {
+  return EncodedPayload{.head = TRY(std::move(text)), .values = nullptr};
+}
 }  // namespace
 
 ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transport& transport, Clock& clock,
@@ -166,11 +171,11 @@ bool ShardOwner::take_in(Session& session, const Frame& frame) {
   switch (header.type) {
     case FrameType::kCreateTable:
       accept();
-      reply(session, header.seq, create_table(frame));
+      reply(session, header.seq, message(create_table(frame)));
       return true;
     case FrameType::kOpenTable:
       accept();
-      reply(session, header.seq, open_table(frame));
+      reply(session, header.seq, message(open_table(frame)));
       return true;
     case FrameType::kClock: {
       accept();
@@ -203,11 +208,11 @@ void ShardOwner::answer_again(Session& session, const Frame& frame) {
   if (const auto failed = session.failed.find(header.seq); failed != session.failed.end()) {
     return reply(session, header.seq, Error{failed->second.code, failed->second.text});
   }
-  if (header.type == FrameType::kOpenTable) return reply(session, header.seq, open_table(frame));
+  if (header.type == FrameType::kOpenTable) return reply(session, header.seq, message(open_table(frame)));
   const bool reads = header.type == FrameType::kPull || header.type == FrameType::kPushPull;
   const bool outcome_only = (header.flags & kFlagOutcomeOnly) != 0;
   if (outcome_only || !(reads || (options_.sabotage.no_dedup && header.type == FrameType::kPush))) {
-    return reply(session, header.seq, SharedBuffer());
+    return reply(session, header.seq, EncodedPayload{});
   }
   bool keys_unknown = false;
   auto operation = read_operation(session, frame, keys_unknown);
@@ -294,8 +299,8 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
     return invalid("{} rows of width {} are more than one message holds", header.count, spec.width);
   }
   KeyCache& cache = session.key_caches.try_emplace(header.table, options_.key_cache_bytes).first->second;
-  auto payload = TRY(decode_payload(frame.bytes(), header.count, spec.width, !operation.range, operation.pushes(),
-                                    {&random_, &cache}));
+  auto payload =
+      TRY(decode_payload(frame, header.count, spec.width, !operation.range, operation.pushes(), {&random_, &cache}));
   if (payload.keys_unknown) {
     keys_unknown = true;
     return operation;
@@ -304,7 +309,7 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   operation.values = std::move(payload.values);
   const uint64_t plain_bytes = operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
   operation.bytes = kFrameHeaderBytes + plain_bytes;
-  found->second.traffic.push.add(plain_bytes, frame.bytes().size());
+  found->second.traffic.push.add(plain_bytes, frame.payload_size());
   return operation;
 }
 
@@ -316,18 +321,18 @@ void ShardOwner::gate_operation(Session& session, Operation operation) {
 }
 
 void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
-  if (operation.type == FrameType::kClock) return reply(session, operation.seq, SharedBuffer());
+  if (operation.type == FrameType::kClock) return reply(session, operation.seq, EncodedPayload{});
   const HeldTable& held = tables_.at(operation.table);
   OwnedTable& table = *held.rows;
   const uint32_t count = operation.count;
-  std::vector<float> values;
+  Buffer values;
   // A bsp push keeps the keys: read first. That is no difference to the reader, who sees the clock's beginning.
   const bool bsp = table.spec().consistency.kind == Consistency::Kind::kBsp;
   const auto read = [&]() -> Result<> {
     if (!operation.pulls()) return {};
-    values.resize(size_t{count} * table.spec().width);
+    values = transport_.allocate(session.lane, size_t{count} * table.spec().width * sizeof(float));
     pulled_rows_.add(count);
-    return table.pull(operation, values);
+    return table.pull(operation, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
   };
   const auto write = [&]() -> Result<> {
     if (!operation.pushes() || repeated) return {};
@@ -338,15 +343,17 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   };
   const uint64_t seq = operation.seq;
   const bool pulls = operation.pulls();
-  const auto outcome = [&]() -> Result<SharedBuffer> {
+  const auto outcome = [&]() -> Result<EncodedPayload> {
     if (bsp) TRY(read());
     TRY(write());
     if (!bsp) TRY(read());
-    if (!pulls) return SharedBuffer();
-    auto encoded = encode_payload(table.spec().pull_filters, {}, values, count, {&random_, nullptr});
+    if (!pulls) return EncodedPayload{};
+    const uint64_t plain_bytes = values.size();
+    const Floats floats(std::make_shared<const Buffer>(std::move(values)));
+    auto encoded = encode_payload(table.spec().pull_filters, {}, floats, count, {&random_, nullptr});
     // A value that a filter cannot carry still has to reach the worker.
-    if (!encoded) encoded = encode_payload({}, {}, values, count, {&random_, nullptr});
-    held.traffic.pull.add(values.size() * sizeof(float), (*encoded)->size());
+    if (!encoded) encoded = encode_payload({}, {}, floats, count, {&random_, nullptr});
+    held.traffic.pull.add(plain_bytes, encoded->size());
     return encoded;
   };
   reply(session, seq, outcome(), pulls ? count : 0);
@@ -380,7 +387,7 @@ void ShardOwner::advance() {
   }
 }
 
-void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outcome, uint32_t count) {
+void ShardOwner::reply(Session& session, uint64_t seq, const Result<EncodedPayload>& outcome, uint32_t count) {
   Frame frame;
   frame.header.type = FrameType::kReply;
   frame.header.session = session.info.session;
@@ -389,7 +396,7 @@ void ShardOwner::reply(Session& session, uint64_t seq, Result<SharedBuffer> outc
   frame.header.count = count;
   frame.header.clock = gate_.minimum();
   if (outcome) {
-    frame.payload = *std::move(outcome);
+    outcome->put_in(frame);
   } else {
     const ErrorMessage error{outcome.error().code, outcome.error().message};
     session.keep_failure(seq, error);

@@ -111,7 +111,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
 
   // kNotFound, kInvalid or kCorrupt; `keys_unknown` is set if the key list must be sent.
   Result<Operation> read_operation(Session& session, const Frame& frame, bool& keys_unknown);
-  void reply(Session& session, uint64_t seq, Result<SharedBuffer> outcome, uint32_t count = 0);
+  void reply(Session& session, uint64_t seq, const Result<EncodedPayload>& outcome, uint32_t count = 0);
   bool reads(LaneId lane);  // else it was closed: its replies pile up here
   void send_waiting(Session& session, const Operation& operation);
   void send(LaneId lane, FrameType type, uint64_t session, uint64_t seq, SharedBuffer payload);

@@ -86,7 +86,7 @@ class ShardOwnerTest : public testing::Test {
     const std::vector<Key> keys = {7};
     const std::vector<float> values(type == FrameType::kPull ? 0 : 1, 1.0f);
     SharedBuffer payload;
-    if (type != FrameType::kClock) payload = *encode_payload({}, keys, values, 1, {&random_, nullptr});
+    if (type != FrameType::kClock) payload = encode_payload({}, keys, Floats(values), 1, {&random_, nullptr})->joined();
     give(worker, type, worker, seq ? *seq : ++seq_[worker], payload, [&](FrameHeader& h) {
       h.table = table_id("w");
       h.count = 1;
@@ -106,7 +106,7 @@ class ShardOwnerTest : public testing::Test {
   }
   // What a reply with one row of one float holds.
   float read(const Frame& reply) {
-    const auto payload = decode_payload(reply.bytes(), 1, 1, false, true, {&random_, nullptr});
+    const auto payload = decode_payload(reply, 1, 1, false, true, {&random_, nullptr});
     return payload ? payload->values[0] : -1;
   }
   static std::string text(const Frame& frame) {
@@ -180,8 +180,8 @@ TEST_F(ShardOwnerTest, AListItDoesNotHaveIsAskedFor) {
   const std::vector<Key> keys = {7};
   const std::vector<float> values = {1};
   const std::vector<FilterSpec> filters = {{FilterKind::kKeyCaching}};
-  (void)encode_payload(filters, keys, values, 1, {&random_, &sender});
-  const auto signature_only = *encode_payload(filters, keys, values, 1, {&random_, &sender});
+  (void)encode_payload(filters, keys, Floats(values), 1, {&random_, &sender});
+  const auto signature_only = encode_payload(filters, keys, Floats(values), 1, {&random_, &sender})->joined();
   give(kAnna, FrameType::kPush, kAnna, 2, signature_only, [](FrameHeader& h) {
     h.table = table_id("w");
     h.count = 1;
@@ -247,7 +247,7 @@ TEST_F(ShardOwnerTest, ADeadWorkerIsFenced) {
 TEST_F(ShardOwnerTest, ARequestOnALaneThatDidNotSyncIsNotServed) {
   run();
   owner_->on_open(1003, {});
-  const auto payload = *encode_payload({}, std::vector<Key>{7}, std::vector<float>{1}, 1, {&random_, nullptr});
+  const auto payload = encode_payload({}, std::vector<Key>{7}, Floats{1}, 1, {&random_, nullptr})->joined();
   give(1003, FrameType::kPush, kAnna, 2, payload, [](FrameHeader& h) {
     h.table = table_id("w");
     h.count = 1;
@@ -354,7 +354,7 @@ TEST_F(ShardOwnerTest, WhatWaitsCountsUnpackedInTheCredit) {
   ask(FrameType::kClock, kAnna, {}, 1);
   const std::vector<float> zeros(1000);
   const std::vector<FilterSpec> filters = {{FilterKind::kDropZeros}};
-  const auto payload = *encode_payload(filters, std::vector<Key>{7}, zeros, 1, {&random_, nullptr});
+  const auto payload = encode_payload(filters, std::vector<Key>{7}, Floats(zeros), 1, {&random_, nullptr})->joined();
   ASSERT_LT(payload->size(), 100u);
   for (int i = 0; i < 10; ++i) {
     give(kAnna, FrameType::kPush, kAnna, ++seq_[kAnna], payload, [](FrameHeader& h) {
@@ -377,7 +377,7 @@ TEST_F(ShardOwnerTest, TablesTogetherKeepWithinTheMemory) {
     std::vector<Key> keys;
     for (Key i = 0; i < 1000; ++i) keys.push_back(key + i);
     const std::vector<float> values(keys.size(), 1.0f);
-    const auto payload = *encode_payload({}, keys, values, keys.size(), {&random_, nullptr});
+    const auto payload = encode_payload({}, keys, Floats(values), keys.size(), {&random_, nullptr})->joined();
     for (const char* name : {"w", "v"}) {
       give(kAnna, FrameType::kPush, kAnna, ++seq_[kAnna], payload, [&](FrameHeader& h) {
         h.table = table_id(name);

@@ -38,6 +38,7 @@ void Channel::on_open(LaneId lane) {
 
 void Channel::on_close(const Error& why) {
   lane_ = 0;
+  placed_ = 0;
   open_ = false;
   synced_ = false;
   next_sync_ = sync_deadline_ = Time::never();
@@ -63,7 +64,28 @@ void Channel::sync() {
   if (sync_deadline_ == Time::never()) sync_deadline_ = now + options_.timing.death;
 }
 
+std::span<std::byte> Channel::place_for(const FrameHeader& header) {
+  placed_ = 0;
+  if (header.type != FrameType::kReply || header.session != options_.session || !(header.flags & kFlagPlain)) return {};
+  const auto found = sent_.find(header.seq);
+  if (found == sent_.end()) return {};
+  const Part& part = found->second.part;
+  if (!part.pulls() || part.out.size_bytes() != header.payload_bytes || !part.wanted || !*part.wanted) return {};
+  placed_ = header.seq;
+  return std::as_writable_bytes(part.out);
+}
+
+void Channel::vacate(const std::shared_ptr<const bool>& wanted) {
+  const auto found = sent_.find(placed_);
+  if (placed_ == 0 || found == sent_.end() || found->second.part.wanted != wanted) return;
+  // It may be half there, and the rest would follow.
+  const Error why = unavailable("a request was given up while its answer arrived");
+  transport_.close(lane_);
+  on_close(why);
+}
+
 void Channel::on_frame(const Frame& frame) {
+  placed_ = 0;
   if (frame.header.session != options_.session) return;
   // Whatever it says shows that it lives: on a slow link the answer to our question stands behind megabytes.
   if (sync_deadline_ != Time::never()) sync_deadline_ = clock_.now() + options_.timing.death;
@@ -134,11 +156,10 @@ void Channel::on_reply(const Frame& frame) {
     auto error = decode<ErrorMessage>(frame.bytes());
     answer = error ? Error{error->code, fmt::format("{}: {}", options_.owner.name(), error->text)} : error.error();
   } else if (sent.part.pulls()) {
-    auto payload =
-        frame.header.count == sent.part.count
-            ? decode_payload(frame.bytes(), sent.part.count, sent.part.spec->width, false, true, {&random_, nullptr})
-            : Result<DecodedPayload>(
-                  corrupt("a reply with {} rows instead of {}", frame.header.count, sent.part.count));
+    auto payload = frame.header.count == sent.part.count
+                       ? decode_payload(frame, sent.part.count, sent.part.spec->width, false, true, {&random_, nullptr})
+                       : Result<DecodedPayload>(
+                             corrupt("a reply with {} rows instead of {}", frame.header.count, sent.part.count));
     if (!payload) {
       // Not what was asked for; the request stays unanswered and is asked about again.
       log_warning("{}: {}", options_.owner.name(), payload.error().message);
@@ -146,7 +167,7 @@ void Channel::on_reply(const Frame& frame) {
       return;
     }
     answer->values = std::move(payload->values);
-    table_state(sent.part).traffic.pull.add(answer->values.size() * sizeof(float), frame.bytes().size());
+    table_state(sent.part).traffic.pull.add(answer->values.size() * sizeof(float), frame.payload_size());
   } else {
     answer->raw = frame.payload;
   }
@@ -178,7 +199,7 @@ void Channel::pump() {
     const bool room = sent_.size() < credit_.requests && sent_bytes_ + bytes_most <= credit_.bytes;
     if (!room && !sent_.empty() && !options_.sabotage.no_bound) return;
 
-    Result<SharedBuffer> payload = part.raw;
+    Result<EncodedPayload> payload = EncodedPayload{.head = part.raw, .values = nullptr};
     if (part.spec) payload = encode_part(part, part.spec->push_filters);
     Sent sent;
     sent.part = std::move(part);
@@ -196,10 +217,10 @@ void Channel::pump() {
   }
 }
 
-Result<SharedBuffer> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
+Result<EncodedPayload> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
   TableState& state = table_state(part);
   auto payload = TRY(encode_payload(filters, part.keys, part.values, part.count, {&random_, &state.keys}));
-  state.traffic.push.add(part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float), payload->size());
+  state.traffic.push.add(part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float), payload.size());
   return payload;
 }
 
@@ -214,7 +235,7 @@ void Channel::transmit(uint64_t seq, Sent& sent, bool outcome_only) {
   frame.header.table = sent.part.table;
   frame.header.count = sent.part.count;
   frame.header.clock = sent.part.clock;
-  if (!outcome_only) frame.payload = sent.payload;
+  if (!outcome_only) sent.payload.put_in(frame);
   sent.at = clock_.now();
   sent.waiting.clear();
   next_sync_ = std::min(next_sync_, sent.at + retry_);

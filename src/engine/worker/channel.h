@@ -30,12 +30,14 @@ struct Part {
   uint64_t first = 0;
   uint32_t count = 0;
   std::vector<Key> keys;
-  std::vector<float> values;
-  SharedBuffer raw;  // payload of create and open
+  Floats values;
+  std::span<float> out;                // of a pull whose rows lie together; else the answer is for `done` to spread
+  SharedBuffer raw;                    // payload of create and open
+  std::shared_ptr<const bool> wanted;  // false: given up, `out` is the user's again
 
   struct Answer {
-    std::vector<float> values;  // of a pull
-    SharedBuffer raw;           // of open
+    Floats values;     // of a pull
+    SharedBuffer raw;  // of open
   };
   std::function<void(Result<Answer>)> done;  // called once
 
@@ -61,6 +63,10 @@ class Channel {
   bool owns(LaneId lane) const { return lane != 0 && lane == lane_; }
   void on_open(LaneId lane);
   void on_frame(const Frame& frame);
+  // Where the values of this reply are wanted.
+  std::span<std::byte> place_for(const FrameHeader& header);
+  // A request was given up: nothing may arrive in its place any more.
+  void vacate(const std::shared_ptr<const bool>& wanted);
   void on_close(const Error& why);
   void on_wake();
   Time next_wake() const;
@@ -83,7 +89,7 @@ class Channel {
  private:
   struct Sent {
     Part part;
-    SharedBuffer payload;
+    EncodedPayload payload;
     uint64_t bytes = 0;
     Time at;
     std::string waiting;  // for whom, if the owner said so
@@ -92,7 +98,7 @@ class Channel {
   void connect();
   void sync();
   void pump();
-  Result<SharedBuffer> encode_part(const Part& part, std::span<const FilterSpec> filters);
+  Result<EncodedPayload> encode_part(const Part& part, std::span<const FilterSpec> filters);
   void transmit(uint64_t seq, Sent& sent, bool outcome_only);
   void on_reply(const Frame& frame);
   void on_sync_reply(const Frame& frame);
@@ -110,6 +116,7 @@ class Channel {
 
   LaneId lane_ = 0;
   bool open_ = false;
+  uint64_t placed_ = 0;  // the reply to this arrives in its place; 0: none does
   bool synced_ = false;
   uint64_t sync_number_ = 0;
   Time next_connect_ = Time::never();

@@ -43,7 +43,7 @@ class ChannelTest : public testing::Test {
     part.spec = std::make_shared<const TableSpec>(spec_);
     part.table = 9;
     part.count = static_cast<uint32_t>(keys.size());
-    if (type != FrameType::kPull) part.values.assign(keys.size(), 1.0f);
+    if (type != FrameType::kPull) part.values = Floats(std::vector<float>(keys.size(), 1.0f));
     part.keys = std::move(keys);
     return part;
   }
@@ -100,7 +100,7 @@ class ChannelTest : public testing::Test {
     frame.header.seq = seq;
     frame.header.count = static_cast<uint32_t>(values.size());
     frame.header.extra = Credit{}.packed();
-    frame.payload = *encode_payload({}, {}, values, values.size(), {&random_, nullptr});
+    encode_payload({}, {}, Floats(values), values.size(), {&random_, nullptr})->put_in(frame);
     channel_->on_frame(frame);
   }
   void pass(Duration time) {
@@ -175,7 +175,7 @@ TEST_F(ChannelTest, AnAnswerEndsItsRequest) {
   reply_values(2, {3, 4});
   EXPECT_FALSE(*pushed);
   ASSERT_TRUE(*pulled && **pulled);
-  EXPECT_THAT((**pulled)->values, ElementsAre(3, 4));
+  EXPECT_THAT(std::vector<float>((**pulled)->values.begin(), (**pulled)->values.end()), ElementsAre(3, 4));
   reply(1);
   EXPECT_TRUE(*pushed && **pushed);
   EXPECT_TRUE(channel_->idle());
@@ -238,7 +238,7 @@ TEST_F(ChannelTest, AListTheOwnerForgotIsSentAgain) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].header.seq, 2u);
   KeyCache cache(1 << 20);
-  const auto decoded = decode_payload(sent[0].bytes(), 3, 1, true, true, {&random_, &cache});
+  const auto decoded = decode_payload(sent[0], 3, 1, true, true, {&random_, &cache});
   ASSERT_TRUE(decoded) << decoded.error().message;
   EXPECT_THAT(decoded->keys, ElementsAre(1, 2, 3));
 }

@@ -30,9 +30,12 @@ Part new_part(FrameType type, TableId table, const std::shared_ptr<const TableSp
 }
 
 // Rows of the answer that lie together in `out`.
-std::function<void(const Part::Answer&)> contiguous_sink(std::span<float> out) {
-  return [out](const Part::Answer& answer) {
-    if (!out.empty()) std::memcpy(out.data(), answer.values.data(), out.size_bytes());
+void set_place(Slice& slice, std::span<float> out) {
+  slice.part.out = out;
+  slice.sink = [out](const Part::Answer& answer) {
+    // Most often it has been put there as it arrived.
+    if (!out.empty() && answer.values.data() != out.data())
+      std::memcpy(out.data(), answer.values.data(), out.size_bytes());
   };
 }
 
@@ -58,8 +61,8 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       Slice slice{owner, new_part(type, table, spec), nullptr};
       slice.part.count = static_cast<uint32_t>(end - begin);
       slice.part.keys.assign(keys.begin() + begin, keys.begin() + end);
-      if (!values.empty()) slice.part.values.assign(values.begin() + begin * width, values.begin() + end * width);
-      if (!out.empty()) slice.sink = contiguous_sink(out.subspan(begin * width, (end - begin) * width));
+      if (!values.empty()) slice.part.values = Floats(values.subspan(begin * width, (end - begin) * width));
+      if (!out.empty()) set_place(slice, out.subspan(begin * width, (end - begin) * width));
       slices.push_back(std::move(slice));
       begin = end;
     }
@@ -76,18 +79,20 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       Slice slice{owner, new_part(type, table, spec), nullptr};
       slice.part.count = static_cast<uint32_t>(part_positions.size());
       slice.part.keys.reserve(part_positions.size());
-      slice.part.values.reserve(values.empty() ? 0 : part_positions.size() * width);
+      Buffer packed(values.empty() ? 0 : part_positions.size() * width * sizeof(float));
+      std::byte* to = packed.data();
       for (const uint32_t at : part_positions) {
         slice.part.keys.push_back(keys[at]);
         if (values.empty()) continue;
-        const auto row = values.subspan(size_t{at} * width, width);
-        slice.part.values.insert(slice.part.values.end(), row.begin(), row.end());
+        std::memcpy(to, &values[size_t{at} * width], width * sizeof(float));
+        to += width * sizeof(float);
       }
+      if (!values.empty()) slice.part.values = Floats(std::make_shared<const Buffer>(std::move(packed)));
       if (!out.empty()) {
         slice.sink = [out, width, rows = std::vector<uint32_t>(part_positions.begin(), part_positions.end())](
                          const Part::Answer& answer) {
           for (size_t i = 0; i < rows.size(); ++i) {
-            std::memcpy(&out[size_t{rows[i]} * width], &answer.values[i * width], width * sizeof(float));
+            std::memcpy(&out[size_t{rows[i]} * width], answer.values.data() + i * width, width * sizeof(float));
           }
         };
       }
@@ -112,8 +117,8 @@ std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_p
     slice.part.count = static_cast<uint32_t>(end - begin);
     const size_t offset = (begin - first) * width;
     const size_t size = (end - begin) * width;
-    if (!values.empty()) slice.part.values.assign(values.begin() + offset, values.begin() + offset + size);
-    if (!out.empty()) slice.sink = contiguous_sink(out.subspan(offset, size));
+    if (!values.empty()) slice.part.values = Floats(values.subspan(offset, size));
+    if (!out.empty()) set_place(slice, out.subspan(offset, size));
     slices.push_back(std::move(slice));
     begin = end;
   }

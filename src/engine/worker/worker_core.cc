@@ -49,6 +49,13 @@ void WorkerCore::on_frame(LaneId lane, Frame frame) {
   settle();
 }
 
+std::span<std::byte> WorkerCore::place_for(LaneId lane, const FrameHeader& header) {
+  for (auto& channel : channels_) {
+    if (channel->owns(lane)) return channel->place_for(header);
+  }
+  return {};
+}
+
 void WorkerCore::on_wake() {
   member_.on_wake();
   for (auto& channel : channels_) channel->on_wake();
@@ -121,6 +128,7 @@ void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) 
   for (Slice& slice : slices) {
     CHECK(slice.owner < channels_.size());
     slice.part.clock = worker_clock_;
+    slice.part.wanted = request->wanted;
     slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {
       if (!request->done) return;  // given up before: the buffers are the user's again
       if (answer && sink) sink(*answer);
@@ -138,6 +146,10 @@ void WorkerCore::finish(const std::shared_ptr<Request>& request) {
     if (it->second != request) continue;
     requests_.erase(it);
     break;
+  }
+  *request->wanted = false;
+  if (request->left > 0) {
+    for (auto& channel : channels_) channel->vacate(request->wanted);
   }
   if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
 }

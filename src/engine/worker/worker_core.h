@@ -34,6 +34,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void start(Done ready);
   void on_open(LaneId lane, const Peer& peer) override;
   void on_frame(LaneId lane, Frame frame) override;
+  std::span<std::byte> place_for(LaneId lane, const FrameHeader& header) override;
   void on_close(LaneId lane, const Error& why) override;
   void on_wake() override;
 
@@ -68,6 +69,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
     Result<> outcome;
     Done done;  // empty when it was called
     Time deadline;
+    std::shared_ptr<bool> wanted = std::make_shared<bool>(true);  // false when it is finished
   };
 
   // Member::Listener
