@@ -122,7 +122,7 @@ Result<DecodedPayload> decode_payload(Bytes bytes, size_t rows, size_t width, bo
   }
 
   DecodedPayload decoded;
-  decoded.keys = copy_to_vector<Key>(draft.keys.bytes());
+  decoded.keys = draft.known_keys.empty() ? KeyList(copy_to_vector<Key>(draft.keys.bytes())) : draft.known_keys;
   decoded.values = copy_to_vector<float>(draft.values.bytes());
   decoded.keys_unknown = draft.unknown_signature.has_value();
   decoded.signature = draft.unknown_signature.value_or(Hash128{});

@@ -28,6 +28,8 @@ class Section {
     storage_ = std::move(buffer);
     bytes_ = std::as_const(storage_).span().first(size);
   }
+  // Bytes that somebody else keeps.
+  void refer_to(Bytes bytes) { bytes_ = bytes; }
 
  private:
   Bytes bytes_;
@@ -44,9 +46,11 @@ struct PayloadDraft {
   Section values;
   size_t rows = 0;
 
-  // Set by key caching. Sender: a signature the cache has from now on. Receiver: one it does not have.
+  // Set by key caching. Sender: a signature the cache has from now on. Receiver: one it does not have, or the list that
+  // it has; `keys` are then the same.
   std::optional<Hash128> new_signature;
   std::optional<Hash128> unknown_signature;
+  KeyList known_keys{};
 };
 
 class FilterStep {

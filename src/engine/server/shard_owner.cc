@@ -320,28 +320,20 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   const HeldTable& held = tables_.at(operation.table);
   OwnedTable& table = *held.rows;
   const uint32_t count = operation.count;
-  std::vector<float> values;
-  // A bsp push keeps the keys: read first. That is no difference to the reader, who sees the clock's beginning.
-  const bool bsp = table.spec().consistency.kind == Consistency::Kind::kBsp;
-  const auto read = [&]() -> Result<> {
-    if (!operation.pulls()) return {};
-    values.resize(size_t{count} * table.spec().width);
-    pulled_rows_.add(count);
-    return table.pull(operation, values);
-  };
-  const auto write = [&]() -> Result<> {
-    if (!operation.pushes() || repeated) return {};
+  const uint64_t seq = operation.seq;
+  const bool pulls = operation.pulls();
+  const bool pushes = operation.pushes() && !repeated;
+  std::vector<float> values(pulls ? size_t{count} * table.spec().width : 0);
+  const auto apply = [&]() -> Result<> {
+    if (pulls) pulled_rows_.add(count);
+    if (!pushes) return table.pull(operation, values);
     pushed_rows_.add(count);
     const uint64_t others = table_bytes() - table.bytes();
     table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
-    return table.push(operation);
+    return pulls ? table.push_pull(operation, values) : table.push(operation);
   };
-  const uint64_t seq = operation.seq;
-  const bool pulls = operation.pulls();
   const auto outcome = [&]() -> Result<SharedBuffer> {
-    if (bsp) TRY(read());
-    TRY(write());
-    if (!bsp) TRY(read());
+    if (pulls || pushes) TRY(apply());
     if (!pulls) return SharedBuffer();
     auto encoded = encode_payload(table.spec().pull_filters, {}, values, count, {&random_, nullptr});
     // A value that a filter cannot carry still has to reach the worker.
