@@ -158,7 +158,7 @@ Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t wi
   }
 
   DecodedPayload decoded;
-  decoded.keys = copy_to_vector<Key>(draft.keys.bytes());
+  decoded.keys = draft.known_keys.empty() ? KeyList(copy_to_vector<Key>(draft.keys.bytes())) : draft.known_keys;
   decoded.values = floats_of(draft.values, apart ? frame.values : frame.payload);
   decoded.keys_unknown = draft.unknown_signature.has_value();
   decoded.signature = draft.unknown_signature.value_or(Hash128{});

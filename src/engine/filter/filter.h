@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/floats.h"
+#include "engine/key_list.h"
 #include "net/frame.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -31,20 +32,20 @@ class KeyCache {
  public:
   explicit KeyCache(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Sender: true if `signature` was remembered before; it is from now on. `bytes`: what the list costs the receiver.
-  bool remember(const Hash128& signature, uint64_t bytes);
+  // Sender: true if `signature` was remembered before; it is from now on. `keys`: how many the list has.
+  bool remember(const Hash128& signature, size_t keys);
   void forget(const Hash128& signature);
 
-  // Receiver: keeps the list itself.
-  void store(const Hash128& signature, std::span<const Key> keys);
-  const std::vector<Key>* find(const Hash128& signature);
+  // Receiver: keeps the list itself, and room for the table's memo of it.
+  void store(const Hash128& signature, KeyList keys);
+  const KeyList* find(const Hash128& signature);
 
   uint64_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
     Hash128 signature;
-    std::vector<Key> keys;  // empty at the sender
+    KeyList keys;  // empty at the sender
     uint64_t bytes = 0;
   };
   using Entries = std::list<Entry>;
@@ -93,7 +94,7 @@ Result<EncodedPayload> encode_payload(std::span<const FilterSpec> filters, std::
                                       const Floats& values, size_t rows, FilterContext context);
 
 struct DecodedPayload {
-  std::vector<Key> keys;
+  KeyList keys;               // shared with the cache if it has the list
   Floats values;              // most often still in the frame
   bool keys_unknown = false;  // the sender gave only a signature that we do not have: ask for the list
   Hash128 signature;          // of that list

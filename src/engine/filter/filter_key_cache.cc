@@ -3,8 +3,9 @@
 namespace pscloud {
 namespace {
 
-// What an entry costs besides its keys: list node, hash node and bucket. Both ends must count the same.
-constexpr uint64_t kEntryBytes = 128;
+// What a list costs the receiver: a key and its row in the table's memo; list node, hash node, bucket and shared head.
+// Both ends must count the same.
+uint64_t entry_bytes(size_t keys) { return keys * (sizeof(Key) + sizeof(uint32_t)) + 256; }
 
 class KeyCachingStep final : public FilterStep {
  public:
@@ -14,7 +15,7 @@ class KeyCachingStep final : public FilterStep {
     if (keys.empty() || !context.key_cache) return false;
     // Hash the whole list, not its head: two minibatches often share their frequent keys, which sort first.
     const Hash128 signature = hash128(keys);
-    const bool known = context.key_cache->remember(signature, keys.size());
+    const bool known = context.key_cache->remember(signature, keys.size() / sizeof(Key));
     args.put(static_cast<uint8_t>(known));
     args.put(signature.low);
     args.put(signature.high);
@@ -39,18 +40,20 @@ class KeyCachingStep final : public FilterStep {
       if (context.key_cache) {
         std::vector<Key> keys(before.keys / sizeof(Key));  // in the frame the keys need not be aligned
         std::memcpy(keys.data(), draft.keys.bytes().data(), before.keys);
-        context.key_cache->store(read.signature, keys);
+        draft.known_keys = std::move(keys);
+        context.key_cache->store(read.signature, draft.known_keys);
       }
       return {};
     }
-    const std::vector<Key>* keys = context.key_cache ? context.key_cache->find(read.signature) : nullptr;
+    const KeyList* keys = context.key_cache ? context.key_cache->find(read.signature) : nullptr;
     if (!keys) {
       draft.unknown_signature = read.signature;
       return {};
     }
     if (keys->size() * sizeof(Key) != before.keys)
       return corrupt("a signature of {} keys in a payload of {} rows", keys->size(), draft.rows);
-    draft.keys.replace(Buffer::copy_of(bytes_of(std::span<const Key>(*keys))));
+    draft.known_keys = *keys;
+    draft.keys.refer_to(bytes_of(std::span<const Key>(draft.known_keys)));
     return {};
   }
 
@@ -77,9 +80,9 @@ const FilterStep& key_caching_step() {
   return step;
 }
 
-bool KeyCache::remember(const Hash128& signature, uint64_t bytes) {
+bool KeyCache::remember(const Hash128& signature, size_t keys) {
   if (touch(signature)) return true;
-  insert({signature, {}, bytes + kEntryBytes});
+  insert({signature, {}, entry_bytes(keys)});
   return false;
 }
 
@@ -88,13 +91,15 @@ void KeyCache::forget(const Hash128& signature) {
   if (found != by_signature_.end()) erase(found->second);
 }
 
-void KeyCache::store(const Hash128& signature, std::span<const Key> keys) {
+void KeyCache::store(const Hash128& signature, KeyList keys) {
   if (touch(signature)) return;
-  const uint64_t bytes = keys.size_bytes() + kEntryBytes;
-  if (bytes <= bytes_max_) insert({signature, {keys.begin(), keys.end()}, bytes});
+  const uint64_t bytes = entry_bytes(keys.size());
+  if (bytes > bytes_max_) return;
+  keys.keep_memo();
+  insert({signature, std::move(keys), bytes});
 }
 
-const std::vector<Key>* KeyCache::find(const Hash128& signature) {
+const KeyList* KeyCache::find(const Hash128& signature) {
   const Entry* entry = touch(signature);
   return entry ? &entry->keys : nullptr;
 }

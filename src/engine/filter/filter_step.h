@@ -37,6 +37,8 @@ class Section {
     bytes_ = std::as_const(storage_).span().first(size);
     replaced_ = true;
   }
+  // Bytes that somebody else keeps.
+  void refer_to(Bytes bytes) { bytes_ = bytes; }
 
  private:
   Bytes bytes_;
@@ -54,9 +56,11 @@ struct PayloadDraft {
   Section values;
   size_t rows = 0;
 
-  // Set by key caching. Sender: a signature the cache has from now on. Receiver: one it does not have.
+  // Set by key caching. Sender: a signature the cache has from now on. Receiver: one it does not have, or the list that
+  // it has; `keys` are then the same.
   std::optional<Hash128> new_signature;
   std::optional<Hash128> unknown_signature;
+  KeyList known_keys{};
 };
 
 class FilterStep {

@@ -21,25 +21,33 @@ void OwnedTable::limit_bytes(uint64_t bytes_max) {
   bytes_max_ = spec().bytes_max > 0 ? std::min(bytes_max, spec().bytes_max) : bytes_max;
 }
 
-Result<> OwnedTable::push_now(const Operation& operation) {
-  return operation.range ? store_->push_range(operation.first, operation.values)
-                         : store_->push(operation.keys, operation.values);
+Result<> OwnedTable::push(Operation& operation) {
+  if (is_bsp()) return push_later(operation);
+  return grow_by(0, [&] { return push_now(operation); });
 }
 
-Result<> OwnedTable::push(Operation& operation) {
-  const bool bsp = spec().consistency.kind == Consistency::Kind::kBsp;
-  // What waits for the end of the clock takes from the same bytes.
-  const uint64_t waiting = bsp ? pending_bytes_ + operation.bytes : 0;
-  store_->limit_bytes(bytes_max_ - std::min(bytes_max_, waiting));
-  const uint64_t rows_before = rows();
-  const auto count_bytes = [&] {
-    if (rows() != rows_before) store_bytes_ = store_->bytes();
-  };
-  if (!bsp) {
-    TRY(push_now(operation));
-    count_bytes();
-    return {};
+Result<> OwnedTable::pull(const Operation& operation, std::span<float> out) const {
+  return operation.range ? store_->pull_range(operation.first, out)
+                         : store_->pull(operation.keys, out, operation.keys.memo());
+}
+
+Result<> OwnedTable::push_pull(Operation& operation, std::span<float> out) {
+  if (is_bsp()) {
+    TRY(pull(operation, out));  // first: the push keeps the keys
+    return push_later(operation);
   }
+  return grow_by(0, [&] {
+    return operation.range ? store_->push_pull_range(operation.first, operation.values, out)
+                           : store_->push_pull(operation.keys, operation.values, out, operation.keys.memo());
+  });
+}
+
+Result<> OwnedTable::push_now(const Operation& operation) {
+  return operation.range ? store_->push_range(operation.first, operation.values)
+                         : store_->push(operation.keys, operation.values, operation.keys.memo());
+}
+
+Result<> OwnedTable::push_later(Operation& operation) {
   if (bytes() + operation.bytes > bytes_max_) {
     return invalid(
         "table '{}' holds {} bytes of rows and {} bytes of pushes that wait for the end of the clock, and may hold {}: "
@@ -47,19 +55,23 @@ Result<> OwnedTable::push(Operation& operation) {
         spec().name, store_bytes_, pending_bytes_, bytes_max_);
   }
   // Makes the rows now, so that nothing can fail when the push has been acknowledged.
-  if (operation.range) {
-    TRY(store_->prepare_push_range(operation.first, operation.values));
-  } else {
-    TRY(store_->prepare_push(operation.keys, operation.values));
-  }
-  count_bytes();
+  TRY(grow_by(pending_bytes_ + operation.bytes, [&] {
+    return operation.range ? store_->prepare_push_range(operation.first, operation.values)
+                           : store_->prepare_push(operation.keys, operation.values, operation.keys.memo());
+  }));
   pending_bytes_ += operation.bytes;
   pending_.push_back(std::move(operation));
   return {};
 }
 
-Result<> OwnedTable::pull(const Operation& operation, std::span<float> out) const {
-  return operation.range ? store_->pull_range(operation.first, out) : store_->pull(operation.keys, out);
+// What waits for the end of the clock takes from the same bytes.
+template <class Write>
+Result<> OwnedTable::grow_by(uint64_t waiting_bytes, Write write) {
+  store_->limit_bytes(bytes_max_ - std::min(bytes_max_, waiting_bytes));
+  const uint64_t rows_before = rows();
+  TRY(write());
+  if (rows() != rows_before) store_bytes_ = store_->bytes();
+  return {};
 }
 
 void OwnedTable::settle(uint32_t minimum) {

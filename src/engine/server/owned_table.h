@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/floats.h"
+#include "engine/key_list.h"
 #include "engine/table/table_store.h"
 #include "net/frame.h"
 #include "pscloud/error.h"
@@ -25,7 +26,7 @@ struct Operation {
   bool range = false;   // rows first..first+count instead of keys
   uint64_t first = 0;
   uint32_t count = 0;
-  std::vector<Key> keys;
+  KeyList keys;
   Floats values;
   uint64_t bytes = 0;  // it takes here, unpacked
 
@@ -49,6 +50,9 @@ class OwnedTable {
   // An error has changed nothing. A bsp push takes effect in settle(); that it will is certain once this returned ok.
   Result<> push(Operation& operation);
   Result<> pull(const Operation& operation, std::span<float> out) const;
+  // Both at once: `out` is what is there afterwards. For a bsp table it is what was there before, since the push takes
+  // effect later.
+  Result<> push_pull(Operation& operation, std::span<float> out);
 
   // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number.
   void settle(uint32_t minimum);
@@ -59,7 +63,11 @@ class OwnedTable {
   OwnedTable(std::unique_ptr<TableStore> store, uint64_t bytes_max)
       : store_(std::move(store)), store_bytes_(store_->bytes()), bytes_max_(bytes_max) {}
 
+  bool is_bsp() const { return spec().consistency.kind == Consistency::Kind::kBsp; }
   Result<> push_now(const Operation& operation);
+  Result<> push_later(Operation& operation);
+  template <class Write>
+  Result<> grow_by(uint64_t waiting_bytes, Write write);
 
   std::unique_ptr<TableStore> store_;
   uint64_t store_bytes_;  // kept here: to count them is not cheap

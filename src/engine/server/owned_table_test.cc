@@ -57,6 +57,22 @@ TEST(OwnedTable, AnAsyncPushTakesEffectAtOnce) {
   EXPECT_EQ(table->next_settlement(), UINT32_MAX);
 }
 
+TEST(OwnedTable, APushPullAnswersWithWhatThePushMadeExceptOfBsp) {
+  for (const Consistency& consistency : {Consistency::async(), Consistency::bsp()}) {
+    const auto table = make(consistency);
+    std::array<float, 2> out{};
+    for (uint64_t seq = 1; seq <= 2; ++seq) {
+      Operation both = push(0, 0, seq, {7, 9}, {2, 3});
+      both.keys.keep_memo();
+      ASSERT_TRUE(table->push_pull(both, out));
+    }
+    const bool later = consistency.kind == Consistency::Kind::kBsp;
+    EXPECT_THAT(out, ElementsAre(later ? 0 : 4, later ? 0 : 6));
+    table->settle(1);
+    EXPECT_EQ(value(*table, 9), 6);
+  }
+}
+
 TEST(OwnedTable, ABspPushTakesEffectWhenItsClockIsFinished) {
   const auto table = make(Consistency::bsp());
   apply(*table, push(3, 0, 1, {7}, {2}));

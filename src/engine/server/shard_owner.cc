@@ -325,35 +325,28 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   const HeldTable& held = tables_.at(operation.table);
   OwnedTable& table = *held.rows;
   const uint32_t count = operation.count;
-  Buffer values;
-  // A bsp push keeps the keys: read first. That is no difference to the reader, who sees the clock's beginning.
-  const bool bsp = table.spec().consistency.kind == Consistency::Kind::kBsp;
-  const auto read = [&]() -> Result<> {
-    if (!operation.pulls()) return {};
-    values = transport_.allocate(session.lane, size_t{count} * table.spec().width * sizeof(float));
-    pulled_rows_.add(count);
-    return table.pull(operation, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
-  };
-  const auto write = [&]() -> Result<> {
-    if (!operation.pushes() || repeated) return {};
+  const uint64_t seq = operation.seq;
+  const bool pulls = operation.pulls();
+  const bool pushes = operation.pushes() && !repeated;
+  Buffer buffer;
+  if (pulls) buffer = transport_.allocate(session.lane, size_t{count} * table.spec().width * sizeof(float));
+  const std::span<float> values(reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float));
+  const auto apply = [&]() -> Result<> {
+    if (pulls) pulled_rows_.add(count);
+    if (!pushes) return table.pull(operation, values);
     pushed_rows_.add(count);
     const uint64_t others = table_bytes() - table.bytes();
     table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
-    return table.push(operation);
+    return pulls ? table.push_pull(operation, values) : table.push(operation);
   };
-  const uint64_t seq = operation.seq;
-  const bool pulls = operation.pulls();
   const auto outcome = [&]() -> Result<EncodedPayload> {
-    if (bsp) TRY(read());
-    TRY(write());
-    if (!bsp) TRY(read());
+    if (pulls || pushes) TRY(apply());
     if (!pulls) return EncodedPayload{};
-    const uint64_t plain_bytes = values.size();
-    const Floats floats(std::make_shared<const Buffer>(std::move(values)));
+    const Floats floats(std::make_shared<const Buffer>(std::move(buffer)));
     auto encoded = encode_payload(table.spec().pull_filters, {}, floats, count, {&random_, nullptr});
     // A value that a filter cannot carry still has to reach the worker.
     if (!encoded) encoded = encode_payload({}, {}, floats, count, {&random_, nullptr});
-    held.traffic.pull.add(plain_bytes, encoded->size());
+    held.traffic.pull.add(values.size_bytes(), encoded->size());
     return encoded;
   };
   reply(session, seq, outcome(), pulls ? count : 0);

@@ -4,55 +4,80 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "engine/table/huge_memory.h"
 #include "engine/table/sparse_rows.h"
 
 namespace pscloud {
 
 // From a mixed key to a row number. A cache line holds ten pairs of a 16-bit tag and a row; a full line goes on in the
-// next. 256 segments, each of which grows alone, by half and at its own sizes: a step moves 1/256 of the index, and
-// segments that fill evenly do not all grow at once. Nothing is ever removed.
-// Keys stand in the rows only; every call is given the same SparseRows.
+// next. A small index is one segment. A large one has 1024, each of which grows alone and at its own sizes: a step
+// moves 1/1024 of the keys, and segments that fill evenly do not all grow at once. A segment is a list of blocks of
+// lines, all from one piece of memory: it grows where it is, leaves no holes, and all of them lie on huge pages.
+// Nothing is ever removed. Keys stand in the rows only; every call is given the same SparseRows.
 class SparseIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr size_t kSegments = 256;
-  using SegmentCounts = std::array<uint32_t, kSegments>;
+  static constexpr uint32_t kFurther = UINT32_MAX - 1;
+  static constexpr uint32_t kRowsMax = UINT32_MAX - 1;
 
-  // Not the top bits: these are the same for all keys of one owner among 256.
-  static size_t segment_of(uint64_t mixed) { return mixed >> 48 & (kSegments - 1); }
+  SparseIndex() : segments_(1) {}
 
   // Where the search for this key begins, to prefetch; null if nowhere.
   const void* home(uint64_t mixed) const {
     const Segment& segment = segments_[segment_of(mixed)];
-    return segment.lines.empty() ? nullptr : &segment.lines[home_of(segment, mixed)];
+    return segment.size == 0 ? nullptr : &line(segment, home_of(segment, mixed));
+  }
+  // The line after that.
+  const void* after_home(uint64_t mixed) const {
+    const Segment& segment = segments_[segment_of(mixed)];
+    return segment.size == 0 ? nullptr : &line(segment, next(segment, home_of(segment, mixed)));
   }
 
-  // A row that is that of this key in all but a few of 10000 cases; kNone if the first line shows none.
+  // From the first line: a row that is that of this key in all but a few of 10000 cases, kNone if the key has none,
+  // kFurther if the line is full and does not show it.
   uint32_t guess(uint64_t mixed) const {
     const Segment& segment = segments_[segment_of(mixed)];
-    if (segment.lines.empty()) return kNone;
-    const Line& line = segment.lines[home_of(segment, mixed)];
-    const uint32_t matches = line.matches(tag_of(mixed));
-    return matches == 0 ? kNone : line.rows[static_cast<size_t>(std::countr_zero(matches))];
+    if (segment.size == 0) return kNone;
+    const Line& here = line(segment, home_of(segment, mixed));
+    const uint32_t mask = here.matches(tag_of(mixed));
+    if (mask != 0) return here.rows[static_cast<size_t>(std::countr_zero(mask))];
+    return here.used < kLineRows ? kNone : kFurther;
   }
+  // From the lines after it: such a row or kNone.
+  uint32_t guess_further(uint64_t mixed) const;
 
   // The row of this key; kNone if it has none.
   uint32_t find(uint64_t mixed, const SparseRows& rows) const;
 
-  // Grows the segments so that `more` keys of each fit. Before the inserts.
-  void reserve(const SegmentCounts& more, const SparseRows& rows);
+  // What must grow before new keys are inserted.
+  struct Growth {
+    std::vector<uint32_t> counts;  // keys of each segment afterwards
+    uint64_t bytes = 0;            // of the whole index afterwards
+  };
+  Growth plan(std::span<const uint64_t> new_mixed, const SparseRows& rows) const;
+  void grow(const Growth& growth, const SparseRows& rows);
 
-  // The key must be absent and room reserved.
+  // The key must be absent and have been planned for.
   void insert(uint64_t mixed, uint32_t row);
 
-  uint64_t bytes() const { return bytes_after({}); }
-  // What it will have after reserve(more).
-  uint64_t bytes_after(const SegmentCounts& more) const;
+  uint64_t bytes() const { return bytes_for(segments_.size(), blocks_); }
+  // No plan of `keys` new keys will have more.
+  uint64_t bytes_most(uint64_t keys) const;
 
  private:
+  static constexpr size_t kSegments = 1024;
+  // One segment of so many keys grows in a few ms, the time of one large push.
+  static constexpr uint64_t kKeysUnsplit = 1 << 17;
   static constexpr uint32_t kLineRows = 10;
+  static constexpr uint32_t kBlockLines = 16;
   struct alignas(64) Line {
     std::array<uint16_t, kLineRows> tags{};
     uint32_t used = 0;
@@ -60,28 +85,55 @@ class SparseIndex {
 
     // Bit i is set if place i has this tag. Without branches: where a tag stands cannot be predicted.
     uint32_t matches(uint16_t tag) const {
+#if defined(__SSE2__)
+      // Tags 0-7 and 2-9 at once. g++ makes ten comparisons of the loop below.
+      const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(tag));
+      const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(tags.data()));
+      const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags.data() + 2));
+      const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(low, sought), _mm_cmpeq_epi16(high, sought));
+      const auto bits = static_cast<uint32_t>(_mm_movemask_epi8(equal));
+      const uint32_t mask = (bits & 0xff) | (bits >> 6 & 0x300);
+#else
       uint32_t mask = 0;
       for (uint32_t i = 0; i < kLineRows; ++i) mask |= uint32_t{tags[i] == tag} << i;
+#endif
       return mask & ((1u << used) - 1);
     }
   };
   static_assert(sizeof(Line) == 64);
 
   struct Segment {
-    std::vector<Line> lines;
-    uint64_t count = 0;
+    std::unique_ptr<uint32_t[]> blocks;  // the number of the first line of each
+    uint32_t size = 0;                   // lines
+    uint32_t count = 0;                  // keys
   };
 
-  // Tag, line and segment each use bits of their own.
+  // Tag, line and segment each use bits of their own, and none the top bits, which are the same for all keys of one
+  // owner among 256.
   static uint16_t tag_of(uint64_t mixed) { return static_cast<uint16_t>(mixed); }
   static size_t home_of(const Segment& segment, uint64_t mixed) {
-    return (mixed >> 16 & 0xffffffff) * segment.lines.size() >> 32;
+    return (mixed >> 16 & 0x3fffffff) * segment.size >> 30;
   }
-  static size_t next(const Segment& segment, size_t at) { return at + 1 == segment.lines.size() ? 0 : at + 1; }
-  size_t lines_for(size_t segment, uint64_t count) const;
-  static void place(Segment& segment, uint64_t mixed, uint32_t row);
+  static size_t segment_of(uint64_t mixed, size_t segments) { return mixed >> 46 & (segments - 1); }
+  size_t segment_of(uint64_t mixed) const { return segment_of(mixed, segments_.size()); }
+  static size_t next(const Segment& segment, size_t at) { return at + 1 == segment.size ? 0 : at + 1; }
+  Line* lines() const { return reinterpret_cast<Line*>(memory_.data()); }
+  Line& line(const Segment& segment, size_t at) const {
+    return lines()[segment.blocks[at / kBlockLines] + at % kBlockLines];
+  }
 
-  std::array<Segment, kSegments> segments_;
+  static uint64_t blocks_for(uint64_t lines) { return (lines + kBlockLines - 1) / kBlockLines; }
+  static uint64_t bytes_for(size_t segments, uint64_t blocks);
+  bool splits(const Growth& growth) const { return growth.counts.size() != segments_.size(); }
+  uint32_t lines_for(const Growth& growth, size_t segment) const;
+  void split(const Growth& growth, const SparseRows& rows);
+  void resize(Segment& segment, uint32_t size);
+  void place(Segment& segment, uint64_t mixed, uint32_t row);
+
+  std::vector<Segment> segments_;  // 1 or kSegments
+  uint64_t count_ = 0;
+  uint64_t blocks_ = 0;
+  HugeMemory memory_;  // of all blocks
 };
 
 }  // namespace pscloud

@@ -1,10 +1,16 @@
 #include "engine/table/table_dense.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/table/table_check.h"
 
 namespace pscloud {
+namespace {
+
+constexpr size_t kBlockFloats = 2048;
+
+}  // namespace
 
 DenseTable::DenseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, uint64_t first_row, uint64_t row_count)
     : spec_(spec),
@@ -13,49 +19,55 @@ DenseTable::DenseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, 
       first_row_(first_row),
       row_count_(row_count),
       state_width_(updater_->state_width(spec.width)),
-      values_(row_count * spec.width),
-      states_(row_count * state_width_) {
+      values_(row_count * spec.width * sizeof(float)),
+      states_(row_count * state_width_ * sizeof(float)) {
   if (spec_.initial.low == 0 && spec_.initial.high == 0) return;
-  const std::span<float> all(values_);
   for (uint64_t row = 0; row < row_count; ++row)
-    fill_initial(spec_.initial, first_row + row, all.subspan(row * spec_.width, spec_.width));
+    fill_initial(spec_.initial, first_row + row, {values() + row * spec_.width, spec_.width});
 }
 
-Result<> DenseTable::push(std::span<const Key> keys, std::span<const float> values) {
-  TRY(prepare_push(keys, values));
-  // Neighbours in one go: the lists of a dense table often have long runs.
-  for (size_t begin = 0; begin < keys.size();) {
-    size_t end = begin + 1;
-    while (end < keys.size() && keys[end] == keys[end - 1] + 1) ++end;
-    update_run(keys[begin], values.data() + begin * spec_.width, end - begin);
-    begin = end;
-  }
+Result<> DenseTable::push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
+  TRY(prepare_push(keys, values, memo));
+  push_checked(keys, values.data(), nullptr);
   return {};
 }
 
-Result<> DenseTable::pull(std::span<const Key> keys, std::span<float> out) const {
-  TRY(check_rows(keys, out.size()).at(place_));
-  for (size_t i = 0; i < keys.size(); ++i) {
-    std::memcpy(out.data() + i * spec_.width, values_.data() + (keys[i] - first_row_) * spec_.width,
-                spec_.width * sizeof(float));
-  }
+Result<> DenseTable::pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo) const {
+  TRY(check_rows(keys, out.size(), memo).at(place_));
+  for (size_t i = 0; i < keys.size(); ++i)
+    std::memcpy(out.data() + i * spec_.width, value(keys[i]), spec_.width * sizeof(float));
+  return {};
+}
+
+Result<> DenseTable::push_pull(std::span<const Key> keys, std::span<const float> values, std::span<float> out,
+                               RowMemo* memo) {
+  TRY(check_float_count(keys.size(), spec_.width, out.size()).at(place_));
+  TRY(prepare_push(keys, values, memo));
+  push_checked(keys, values.data(), out.data());
   return {};
 }
 
 Result<> DenseTable::push_range(uint64_t first, std::span<const float> values) {
   TRY(prepare_push_range(first, values));
-  update_run(first, values.data(), values.size() / spec_.width);
+  update_run(first, values.data(), values.size() / spec_.width, nullptr);
   return {};
 }
 
 Result<> DenseTable::pull_range(uint64_t first, std::span<float> out) const {
   TRY(check_range(first, out.size()).at(place_));
-  if (!out.empty()) std::memcpy(out.data(), values_.data() + (first - first_row_) * spec_.width, out.size_bytes());
+  if (!out.empty()) std::memcpy(out.data(), value(first), out.size_bytes());
   return {};
 }
 
-Result<> DenseTable::prepare_push(std::span<const Key> keys, std::span<const float> values) {
-  TRY(check_rows(keys, values.size()).at(place_));
+Result<> DenseTable::push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) {
+  TRY(check_float_count(values.size() / spec_.width, spec_.width, out.size()).at(place_));
+  TRY(prepare_push_range(first, values));
+  update_run(first, values.data(), values.size() / spec_.width, out.data());
+  return {};
+}
+
+Result<> DenseTable::prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
+  TRY(check_rows(keys, values.size(), memo).at(place_));
   return check_values(0, keys, values).at(place_);
 }
 
@@ -64,11 +76,12 @@ Result<> DenseTable::prepare_push_range(uint64_t first, std::span<const float> v
   return check_values(first, {}, values).at(place_);
 }
 
-uint64_t DenseTable::bytes() const { return sizeof *this + (values_.capacity() + states_.capacity()) * sizeof(float); }
+uint64_t DenseTable::bytes() const { return sizeof *this + values_.size() + states_.size(); }
 
-Result<> DenseTable::check_rows(std::span<const Key> keys, size_t floats) const {
+Result<> DenseTable::check_rows(std::span<const Key> keys, size_t floats, RowMemo* memo) const {
   TRY(check_float_count(keys.size(), spec_.width, floats));
-  TRY(check_keys_increase(keys));
+  if (memo == nullptr || !memo->checked) TRY(check_keys_increase(keys));
+  if (memo != nullptr) memo->checked = true;
   if (keys.empty()) return {};
   const auto is_here = [&](Key key) { return key >= first_row_ && key - first_row_ < row_count_; };
   if (is_here(keys.front()) && is_here(keys.back())) return {};  // sorted, so the ends tell
@@ -94,10 +107,30 @@ Result<> DenseTable::check_values(uint64_t first, std::span<const Key> keys, std
                  keys.empty() ? first + position : keys[position], values[bad], bad % spec_.width);
 }
 
-void DenseTable::update_run(uint64_t first, const float* pushed, size_t rows) {
-  const uint64_t offset = first - first_row_;
-  updater_->update_rows(values_.data() + offset * spec_.width, states_.data() + offset * state_width_, pushed, rows,
-                        spec_.width);
+void DenseTable::push_checked(std::span<const Key> keys, const float* pushed, float* out) {
+  // Neighbours in one go: the lists of a dense table often have long runs.
+  for (size_t begin = 0; begin < keys.size();) {
+    size_t end = begin + 1;
+    while (end < keys.size() && keys[end] == keys[end - 1] + 1) ++end;
+    update_run(keys[begin], pushed + begin * spec_.width, end - begin, out ? out + begin * spec_.width : nullptr);
+    begin = end;
+  }
+}
+
+// The values afterwards go to `out` if it is not null.
+void DenseTable::update_run(uint64_t first, const float* pushed, size_t rows, float* out) {
+  const size_t width = spec_.width;
+  float* values_at = values() + (first - first_row_) * width;
+  float* states_at = states() + (first - first_row_) * state_width_;
+  if (out == nullptr) return updater_->update_rows(values_at, states_at, pushed, rows, width);
+  // Block by block, so that what was written is read from the nearest cache.
+  const size_t block = std::max<size_t>(1, kBlockFloats / width);
+  for (size_t begin = 0; begin < rows; begin += block) {
+    const size_t count = std::min(block, rows - begin);
+    updater_->update_rows(values_at + begin * width, states_at + begin * state_width_, pushed + begin * width, count,
+                          width);
+    std::memcpy(out + begin * width, values_at + begin * width, count * width * sizeof(float));
+  }
 }
 
 }  // namespace pscloud

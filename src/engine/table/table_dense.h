@@ -2,8 +2,8 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "engine/table/huge_memory.h"
 #include "engine/table/table_store.h"
 
 namespace pscloud {
@@ -14,11 +14,14 @@ class DenseTable final : public TableStore {
  public:
   DenseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, uint64_t first_row, uint64_t row_count);
 
-  Result<> push(std::span<const Key> keys, std::span<const float> values) override;
-  Result<> pull(std::span<const Key> keys, std::span<float> out) const override;
+  Result<> push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
+  Result<> pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo) const override;
+  Result<> push_pull(std::span<const Key> keys, std::span<const float> values, std::span<float> out,
+                     RowMemo* memo) override;
   Result<> push_range(uint64_t first, std::span<const float> values) override;
   Result<> pull_range(uint64_t first, std::span<float> out) const override;
-  Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) override;
+  Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
+  Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
 
   const TableSpec& spec() const override { return spec_; }
@@ -26,10 +29,14 @@ class DenseTable final : public TableStore {
   uint64_t bytes() const override;
 
  private:
-  Result<> check_rows(std::span<const Key> keys, size_t floats) const;
+  const float* value(uint64_t row) const { return values() + (row - first_row_) * spec_.width; }
+  float* values() const { return reinterpret_cast<float*>(values_.data()); }
+  float* states() const { return reinterpret_cast<float*>(states_.data()); }
+  Result<> check_rows(std::span<const Key> keys, size_t floats, RowMemo* memo) const;
   Result<> check_range(uint64_t first, size_t floats) const;
   Result<> check_values(uint64_t first, std::span<const Key> keys, std::span<const float> values) const;
-  void update_run(uint64_t first, const float* pushed, size_t rows);
+  void push_checked(std::span<const Key> keys, const float* pushed, float* out);
+  void update_run(uint64_t first, const float* pushed, size_t rows, float* out);
 
   const TableSpec spec_;
   const std::string place_;  // opens every message
@@ -37,8 +44,8 @@ class DenseTable final : public TableStore {
   const uint64_t first_row_;
   const uint64_t row_count_;
   const size_t state_width_;
-  std::vector<float> values_;
-  std::vector<float> states_;
+  HugeMemory values_;
+  HugeMemory states_;
 };
 
 }  // namespace pscloud

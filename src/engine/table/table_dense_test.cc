@@ -134,6 +134,36 @@ TEST(TableStore, WithAnUnknownUpdaterIsRefused) {
   EXPECT_THAT(table.error().message, HasSubstr("table d: there is no updater called ftrll; this server knows"));
 }
 
+TEST(DenseTable, PushAndPullInOneAreTheSameBitsAsOneAfterTheOther) {
+  for (const char* updater : {"add", "adam", "ftrl"}) {
+    const TableSpec spec = dense_spec(5000, 3, updater);
+    const auto two = make(spec, 0, 5000);
+    const auto one = make(spec, 0, 5000);
+    std::vector<float> values(2000 * 3), expected(values.size()), out(values.size());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) - 8;
+    std::vector<Key> keys;
+    for (Key key = 0; keys.size() < 2000; ++key) {
+      if (key % 100 != 7) keys.push_back(key + 1);
+    }
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_TRUE(two->push_range(round, values).has_value());
+      ASSERT_TRUE(two->pull_range(round, expected).has_value());
+      ASSERT_TRUE(one->push_pull_range(round, values, out).has_value());
+      EXPECT_EQ(out, expected);
+      ASSERT_TRUE(two->push(keys, values).has_value());
+      ASSERT_TRUE(two->pull(keys, expected).has_value());
+      RowMemo memo;
+      ASSERT_TRUE(one->push_pull(keys, values, out, &memo).has_value());
+      EXPECT_TRUE(memo.checked);
+      EXPECT_EQ(out, expected);
+    }
+    EXPECT_EQ(pull_all(*one, 0), pull_all(*two, 0));
+    EXPECT_FALSE(one->push_pull_range(0, values, std::span(out).first(3)).has_value());
+    EXPECT_FALSE(one->push_pull(keys, values, std::span(out).first(3)).has_value());
+    EXPECT_EQ(pull_all(*one, 0), pull_all(*two, 0));
+  }
+}
+
 RC_GTEST_PROP(DenseTable, BehavesAsAMapOfRows, ()) {
   const auto first = *rc::gen::inRange<uint64_t>(0, 10);
   const auto count = *rc::gen::inRange<uint64_t>(1, 30);

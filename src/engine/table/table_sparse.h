@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/table/row_update.h"
 #include "engine/table/sparse_index.h"
 #include "engine/table/sparse_rows.h"
 #include "engine/table/table_store.h"
@@ -16,34 +17,46 @@ class SparseTable final : public TableStore {
  public:
   SparseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, uint64_t bytes_max);
 
-  Result<> push(std::span<const Key> keys, std::span<const float> values) override;
-  Result<> pull(std::span<const Key> keys, std::span<float> out) const override;
+  Result<> push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
+  Result<> pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo) const override;
+  Result<> push_pull(std::span<const Key> keys, std::span<const float> values, std::span<float> out,
+                     RowMemo* memo) override;
   Result<> push_range(uint64_t first, std::span<const float> values) override;
   Result<> pull_range(uint64_t first, std::span<float> out) const override;
-  Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) override;
+  Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
+  Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
 
   void limit_bytes(uint64_t bytes_max) override { bytes_max_ = bytes_max; }
   const TableSpec& spec() const override { return spec_; }
   uint64_t rows() const override { return rows_.size(); }
-  uint64_t bytes() const override { return sizeof *this - sizeof index_ + index_.bytes() + rows_.bytes(); }
+  uint64_t bytes() const override { return own_bytes() + index_.bytes() + rows_.bytes(); }
 
  private:
-  // Look-ups are done this many at a time: the memory of one group is on its way while the next is asked for.
-  static constexpr size_t kGroup = 16;
-
-  // What a push will do: the row of each key (kNone: still to be made) and how many are new in each segment.
-  struct Plan {
-    std::vector<uint32_t> rows;
-    SparseIndex::SegmentCounts more{};
-    uint64_t new_rows = 0;
+  // Look-ups are done this many at a time: the memory of one group is on its way while another is worked on.
+  static constexpr size_t kGroup = RowUpdate::kGroup;
+  struct Group {
+    size_t begin = 0;
+    size_t size = 0;
+    uint64_t mixed[kGroup];
+    uint32_t rows[kGroup];
   };
+  // Places in a list of keys that have no row.
+  using Missing = std::vector<uint32_t>;
 
-  Result<> check(std::span<const Key> keys, std::span<const float> values) const;
-  Result<Plan> plan_push(std::span<const Key> keys) const;
-  void find_group(std::span<const Key> keys, uint32_t* rows) const;
-  void make_rows(std::span<const Key> keys, Plan& plan);
-  void update_group(std::span<const uint32_t> rows, const float* pushed);
+  uint64_t own_bytes() const { return sizeof *this - sizeof index_; }
+  Result<> check_keys(std::span<const Key> keys, size_t floats, RowMemo* memo) const;
+  Result<> check_values(std::span<const Key> keys, std::span<const float> values) const;
+  Result<> push_checked(std::span<const Key> keys, std::span<const float> values, float* out, RowMemo* memo);
+  bool must_fit(uint64_t new_rows) const;
+
+  // Calls use(group) for the keys in their order, kGroup at a time, each with its row or kNone. `row_bytes` of each row
+  // will be used.
+  template <class Use>
+  void look_up(std::span<const Key> keys, size_t row_bytes, Use use) const;
+  void look_up_missing(std::span<const Key> keys, std::span<uint32_t> rows, Missing& missing) const;
+  Result<> find_or_make(std::span<const Key> keys, RowMemo& memo);
+  Result<> make_rows(std::span<const Key> keys, const Missing& missing, uint32_t* rows);
   Error not_dense() const;
 
   const TableSpec spec_;
@@ -53,9 +66,7 @@ class SparseTable final : public TableStore {
   const size_t state_width_;
   SparseIndex index_;
   SparseRows rows_;
-  // Rows of one group brought together for the updater's loop.
-  std::vector<float> group_values_;
-  std::vector<float> group_states_;
+  RowUpdate update_;
 };
 
 }  // namespace pscloud

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "engine/table/row_memo.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 #include "pscloud/updater.h"
@@ -21,16 +22,21 @@ class TableStore {
   virtual ~TableStore() = default;
 
   // Keys strictly increase; values.size() == keys.size() * width, all finite. A dense table's keys are rows it holds.
-  virtual Result<> push(std::span<const Key> keys, std::span<const float> values) = 0;
-  virtual Result<> pull(std::span<const Key> keys, std::span<float> out) const = 0;
+  // `memo` is of this very list and this table: the first call fills it, later ones look nothing up.
+  virtual Result<> push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo = nullptr) = 0;
+  virtual Result<> pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo = nullptr) const = 0;
+  // push(), then pull(), at the price of one of them.
+  virtual Result<> push_pull(std::span<const Key> keys, std::span<const float> values, std::span<float> out,
+                             RowMemo* memo = nullptr) = 0;
 
   // Rows first..first+n of a dense table; kInvalid for a sparse one.
   virtual Result<> push_range(uint64_t first, std::span<const float> values) = 0;
   virtual Result<> pull_range(uint64_t first, std::span<float> out) const = 0;
+  virtual Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) = 0;
 
   // Checks a push and makes its rows, with their initial values, without changing any: when this has returned ok,
   // the same push cannot fail. For pushes that take effect later.
-  virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values) = 0;
+  virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo = nullptr) = 0;
   virtual Result<> prepare_push_range(uint64_t first, std::span<const float> values) = 0;
 
   // It may grow to this. A table that never grows has no use for it.

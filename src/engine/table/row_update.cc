@@ -1,0 +1,59 @@
+#include "engine/table/row_update.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pscloud {
+namespace {
+
+// Wider rows fill the updater's loop on their own: bringing them together would only copy.
+constexpr size_t kGatherWidthMax = 8;
+constexpr size_t kAny = SIZE_MAX;
+
+}  // namespace
+
+RowUpdate::RowUpdate(const Updater& updater, size_t width, size_t state_width)
+    : updater_(updater), width_(width), state_width_(state_width) {
+  if (width > kGatherWidthMax) return;
+  values_.resize(kGroup * width);
+  states_.resize(kGroup * state_width);
+}
+
+void RowUpdate::apply(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out) {
+  if (width_ == 1) {
+    // The built-in updaters: copies of a length that is known at compile time.
+    switch (state_width_) {
+      case 0: return apply_gathered<1, 0>(table, rows, pushed, out);
+      case 1: return apply_gathered<1, 1>(table, rows, pushed, out);
+      case 2: return apply_gathered<1, 2>(table, rows, pushed, out);
+      default: break;
+    }
+  }
+  if (width_ <= kGatherWidthMax) return apply_gathered<kAny, kAny>(table, rows, pushed, out);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* floats = table.floats(rows[i]);
+    updater_.update_rows(floats, floats + width_, pushed + i * width_, 1, width_);
+    if (out != nullptr) std::memcpy(out + i * width_, floats, width_ * sizeof(float));
+  }
+}
+
+template <size_t kWidth, size_t kState>
+void RowUpdate::apply_gathered(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out) {
+  const size_t width = kWidth == kAny ? width_ : kWidth;
+  const size_t state_width = kState == kAny ? state_width_ : kState;
+  float* values = out != nullptr ? out : values_.data();
+  float* states = states_.data();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const float* floats = table.floats(rows[i]);
+    std::memcpy(values + i * width, floats, width * sizeof(float));
+    std::memcpy(states + i * state_width, floats + width, state_width * sizeof(float));
+  }
+  updater_.update_rows(values, states, pushed, rows.size(), width);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* floats = table.floats(rows[i]);
+    std::memcpy(floats, values + i * width, width * sizeof(float));
+    std::memcpy(floats + width, states + i * state_width, state_width * sizeof(float));
+  }
+}
+
+}  // namespace pscloud

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/table/sparse_rows.h"
+#include "pscloud/updater.h"
+
+namespace pscloud {
+
+// Applies an updater to rows that lie anywhere. Narrow rows are brought together first, so that the updater's loop runs
+// over a whole group of them in vectors.
+class RowUpdate {
+ public:
+  static constexpr size_t kGroup = 32;
+
+  RowUpdate(const Updater& updater, size_t width, size_t state_width);
+
+  // At most kGroup rows, all there. `pushed` has their new floats; the values afterwards go to `out` if it is not null.
+  void apply(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out);
+
+ private:
+  template <size_t kWidth, size_t kState>
+  void apply_gathered(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out);
+
+  const Updater& updater_;
+  const size_t width_;
+  const size_t state_width_;
+  std::vector<float> values_;
+  std::vector<float> states_;
+};
+
+}  // namespace pscloud
