@@ -29,6 +29,7 @@ struct NodeOptions {
                                         // loopback, none for inproc
   std::string tls_dir;                  // ca.pem, node.pem, node.key as `pscloud ca` makes them
   bool insecure = false;                // plaintext on purpose: loopback or a private network only
+  bool shared_memory = true;            // between workers and servers on one machine that run as the same user
   std::shared_ptr<LocalNetwork> local;  // for "inproc:" addresses
   int rank = -1;                        // wish for a rank; -1 takes what is free
 

@@ -36,6 +36,12 @@ struct Table {
   TableSpec spec;
 };
 
+// Memory of a worker that servers on its machine read where it lies. Taken back when the last copy of `keeper` is gone.
+struct LentFloats {
+  std::span<float> values;  // zeros at first
+  std::shared_ptr<void> keeper;
+};
+
 // A Worker reads and updates parameters that live on the servers.
 // Thread-safe. Requests to one table made by one thread take effect on each server in the order they were made.
 class Worker {
@@ -51,9 +57,12 @@ class Worker {
   // kNotFound if no worker has made it.
   virtual Result<Table> open_table(std::string_view name) = 0;
 
+  // Memory for values that are pushed often. A push from it is not copied, where the server is on this machine.
+  virtual Result<LentFloats> lend(size_t floats) = 0;
+
   // Adds `values` to the table by its updater. Does not wait: wait on the Ticket. Blocks only while more than
   // queue_bytes_max are under way. `keys` strictly increase; `values` has keys.size() * width floats.
-  // Both may be reused at once.
+  // Both may be reused at once; values in lent memory only when the ticket is done.
   virtual Ticket push(const Table& table, std::span<const Key> keys, std::span<const float> values) = 0;
 
   // Fills `out` with the rows of `keys`; initial values for a key never pushed. `out` must outlive the request.

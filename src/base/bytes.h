@@ -26,9 +26,10 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(size_t size)
       : own_(std::make_unique_for_overwrite<std::byte[]>(size)), data_(own_.get()), size_(size) {}
-  // Memory of somebody else, there as long as `keeper` lives.
-  Buffer(std::span<std::byte> memory, std::shared_ptr<void> keeper)
-      : keeper_(std::move(keeper)), data_(memory.data()), size_(memory.size()) {}
+  enum Whose : bool { kOurs = false, kPeers = true };
+  // Memory of somebody else, there as long as `keeper` lives. kPeers: another process may change it at any time.
+  Buffer(std::span<std::byte> memory, std::shared_ptr<void> keeper, Whose whose = kOurs)
+      : keeper_(std::move(keeper)), data_(memory.data()), size_(memory.size()), whose_(whose) {}
   static Buffer copy_of(Bytes bytes) {
     Buffer buffer(bytes.size());
     if (!bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
@@ -38,6 +39,7 @@ class Buffer {
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  bool is_peers() const { return whose_ == kPeers; }
   std::span<std::byte> span() { return {data_, size_}; }
   Bytes span() const { return {data_, size_}; }
 
@@ -46,6 +48,7 @@ class Buffer {
   std::shared_ptr<void> keeper_;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  Whose whose_ = kOurs;
 };
 
 // Shared, because a request is kept for sending again while the network still reads it. Null means no bytes.

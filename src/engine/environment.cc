@@ -83,6 +83,11 @@ bool set_insecure(const std::string& value, NodeOptions& options) {
   return value == "1" || value == "0";
 }
 
+bool set_shared_memory(const std::string& value, NodeOptions& options) {
+  options.shared_memory = value == "1";
+  return value == "1" || value == "0";
+}
+
 bool set_worker_death(const std::string& value, NodeOptions& options) {
   options.worker_death = value == "fail" ? WorkerDeath::kFail : WorkerDeath::kContinue;
   return value == "fail" || value == "continue";
@@ -108,6 +113,8 @@ constexpr NodeVariable kVariables[] = {
      set_text<&NodeOptions::tls_dir>},
     {"insecure", "", "0", "", "1 or 0", "plaintext on purpose; only on loopback or private addresses", nullptr,
      set_insecure},
+    {"shared_memory", "", "1", "0|1", "1 or 0", "between workers and servers of one machine; 0: sockets only", nullptr,
+     set_shared_memory},
     {"rank", "", "-1", "N", "a number from 0, or -1 for any", "wish for a rank", "DMLC_RANK",
      set_number<&NodeOptions::rank, -1, kIntMax>},
     {"servers", "scheduler", "1", "N", "a number from 1 to 256", "server processes to wait for", "DMLC_NUM_SERVER",

@@ -35,6 +35,10 @@ class Floats {
   auto begin() const { return span_.begin(); }
   auto end() const { return span_.end(); }
   friend bool operator==(const Floats& a, std::span<const float> b) { return std::ranges::equal(a.span_, b); }
+  // From now on in memory that no other process can change.
+  void own() {
+    if (buffer_ && buffer_->is_peers()) *this = Floats(span_);
+  }
   // Just these floats as a buffer, without a copy; null for none.
   SharedBuffer share() const {
     if (empty() || bytes_of(span_).size() == buffer_->size()) return empty() ? nullptr : buffer_;

@@ -55,6 +55,7 @@ void put_node(ByteWriter& writer, const NodeInfo& node) {
   writer.put(node.owner);
   writer.put(node.owners);
   writer.put_text(node.address);
+  writer.put_text(node.local);
 }
 
 NodeInfo get_node(ByteReader& reader, bool& known) {
@@ -67,6 +68,7 @@ NodeInfo get_node(ByteReader& reader, bool& known) {
   node.owner = reader.get<uint32_t>();
   node.owners = reader.get<uint32_t>();
   node.address = reader.get_text(kNameBytesMax);
+  node.local = reader.get_text(kNameBytesMax);
   return node;
 }
 

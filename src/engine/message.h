@@ -29,6 +29,7 @@ struct NodeInfo {
   uint32_t owner = 0;  // servers: which owner of the process, of `owners`
   uint32_t owners = 1;
   std::string address;  // servers: where this owner listens
+  std::string local;    // and where for processes of its own machine; empty: nowhere
 
   // "worker 1", "server 0", "server 0.1" for the second owner of several.
   std::string name() const;

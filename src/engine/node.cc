@@ -179,6 +179,12 @@ class ServerNode final : public Node {
     if (!options.advertise.empty() && !local) {
       owner->address = Address{options.advertise, TRY(parse_address(owner->address)).port}.text();
     }
+    std::string local_address;
+    if (options.shared_memory && !local) {
+      auto listening = owner->loop->transport().listen_local();
+      if (!listening) log_warning("no shared memory: {}", listening.error().message);
+      local_address = listening ? *listening : "";
+    }
     ShardOwner::Options core;
     core.member.job = options.job;
     core.member.scheduler = options.scheduler;
@@ -191,6 +197,7 @@ class ServerNode final : public Node {
     self.owner = index;
     self.owners = static_cast<uint32_t>(options.owners);
     self.address = owner->address;
+    self.local = local_address;
     core.memory_max = options.memory_max;
     owner->core = std::make_unique<ShardOwner>(core, updaters_, owner->loop->transport(), owner->loop->clock(),
                                                owner->loop->random(), metrics_);

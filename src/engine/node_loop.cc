@@ -9,6 +9,37 @@ namespace pscloud {
 namespace {
 // How long the loop's own thread leaves the work to callers after the last one did it.
 constexpr Duration kStandBack = std::chrono::milliseconds(2);
+
+// How long a thread looks for news in shared memory before it sleeps: to be woken takes longer than this.
+constexpr Duration kLook = std::chrono::microseconds(20);
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Whether a server's thread looks before it sleeps. Only while that pays: requests come faster than a thread is woken.
+class Spin {
+ public:
+  Duration length() const { return on_ ? kLook : Duration(0); }
+  void looked(bool came) {
+    misses_ = came ? 0 : misses_ + 1;
+    if (misses_ >= kMissesMax) on_ = false;
+  }
+  void slept(Duration time) {
+    if (time >= 4 * kLook) return;
+    on_ = true;
+    misses_ = 0;
+  }
+
+ private:
+  static constexpr int kMissesMax = 4;
+  bool on_ = false;
+  int misses_ = 0;
+};
 }  // namespace
 
 // Lets the node look at itself after each event: has it finished?
@@ -68,8 +99,10 @@ void NodeLoop::start(LaneHandler& handler, std::function<void()> after) {
 
 void NodeLoop::run() {
   SigpipeBlock::for_thread();
+  Spin spin;
   while (true) {
     Duration idle{};
+    bool looks = false;
     {
       MutexLock lock(mutex_);
       // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
@@ -78,9 +111,20 @@ void NodeLoop::run() {
         if (driven_) continue;
       }
       if (!turn()) return;
+      looks = transport_->has_local_lanes();
+      if (!looks || spin.length() == Duration(0)) idle = transport_->idle_time();
+    }
+    if (looks && spin.length() > Duration(0)) {
+      const bool came = look_a_while(spin.length());
+      spin.looked(came);
+      if (came) continue;
+      MutexLock lock(mutex_);
       idle = transport_->idle_time();
     }
-    if (idle > Duration(0)) transport_->wait(idle);
+    if (idle == Duration(0)) continue;
+    const Time before = clock_.now();
+    transport_->wait(idle);
+    if (looks) spin.slept(clock_.now() - before);
   }
 }
 
@@ -92,11 +136,30 @@ bool NodeLoop::turn() {
   return !ended_;
 }
 
+// Others wait already: only after idle_time() is it certain that they will be woken.
+void NodeLoop::let_go() {
+  if (!ended_ && transport_->idle_time() == Duration(0)) transport_->post([] {});
+}
+
 // What a caller has begun goes out at once. If that is not all, the loop's own thread is woken for the rest.
 void NodeLoop::end_call() {
   handler_->after();
-  if (!turn() || transport_->idle_time() > Duration(0)) return;
-  transport_->post([] {});
+  turn();
+  let_go();
+}
+
+bool NodeLoop::look_a_while(Duration at_most) {
+  const Time end = clock_.now() + at_most;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      {
+        MutexLock lock(mutex_);
+        if (ended_ || transport_->has_news()) return true;
+      }
+      relax();
+    }
+  } while (clock_.now() < end);
+  return false;
 }
 
 bool NodeLoop::drive_until(const std::atomic<bool>& done) {
@@ -111,6 +174,12 @@ bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   while (!done && turn()) {
     if (followers_ > 0) changed_.notify_all();  // it may have been theirs
     if (done) break;
+    if (transport_->has_local_lanes()) {
+      mutex_.unlock();
+      const bool came = look_a_while(kLook);
+      mutex_.lock();
+      if (came) continue;
+    }
     const Duration idle = transport_->idle_time();
     if (idle == Duration(0)) continue;
     mutex_.unlock();
@@ -120,6 +189,7 @@ bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   driven_ = false;
   last_driven_ = clock_.now();
   if (followers_ > 0) changed_.notify_all();
+  let_go();
   return done;
 }
 

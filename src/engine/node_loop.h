@@ -45,6 +45,13 @@ class NodeLoop {
     end_call();
   }
 
+  // The same for `work` that sends nothing and changes no time to wake up.
+  template <class F>
+  void look(F work) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (!ended_) work();
+  }
+
   // From any thread but one that is the loop: does the loop's work until `done` is set. False if the loop has ended.
   bool drive_until(const std::atomic<bool>& done) EXCLUDES(mutex_);
 
@@ -72,6 +79,8 @@ class NodeLoop {
   NodeLoop();
   void run() EXCLUDES(mutex_);
   void end_call() REQUIRES(mutex_);
+  void let_go() REQUIRES(mutex_);
+  bool look_a_while(Duration at_most) EXCLUDES(mutex_);
   bool turn() REQUIRES(mutex_);
 
   SystemClock clock_;

@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -18,7 +19,7 @@ constexpr int kBacklog = 1024;
 constexpr int kUserTimeoutMs = 10000;
 
 Fd open_socket(const Endpoint& endpoint) {
-  return Fd(socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  return Fd(socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, endpoint.storage.ss_family == AF_UNIX ? 0 : IPPROTO_TCP));
 }
 
 void set_option(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
@@ -46,7 +47,10 @@ Fd::~Fd() {
 }
 
 std::string Endpoint::host() const { return address_of(*this).host; }
-std::string Endpoint::text() const { return size == 0 ? "unknown" : address_of(*this).text(); }
+std::string Endpoint::text() const {
+  if (size > 0 && storage.ss_family == AF_UNIX) return "this machine";
+  return size == 0 ? "unknown" : address_of(*this).text();
+}
 
 Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen) {
   addrinfo hints{};
@@ -105,13 +109,33 @@ Result<> end_connect(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return unavailable("{}", errno_text(error));
   // A socket that calls a free local port can get that very port for itself and so reach itself.
-  if (local_endpoint(fd).text() == remote_endpoint(fd).text()) return unavailable("{}", errno_text(ECONNREFUSED));
+  const Endpoint remote = remote_endpoint(fd);
+  if (remote.storage.ss_family != AF_UNIX && local_endpoint(fd).text() == remote.text())
+    return unavailable("{}", errno_text(ECONNREFUSED));
   return {};
 }
 
 void set_lane_options(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+}
+
+Endpoint unix_endpoint(const std::string& name) {
+  Endpoint endpoint;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A name that begins with a zero stands in no folder and is gone with the socket.
+  const size_t size = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), size);
+  endpoint.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+  std::memcpy(&endpoint.storage, &address, endpoint.size);
+  return endpoint;
+}
+
+bool same_user(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
 std::string errno_text(int number) {

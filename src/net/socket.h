@@ -56,6 +56,11 @@ Result<> end_connect(int fd);
 // No waiting for more to send; no more than ten seconds of silence while something is not acknowledged.
 void set_lane_options(int fd);
 
+// The socket with this name on this machine, visible to all processes of its network namespace.
+Endpoint unix_endpoint(const std::string& name);
+// The user at the other end of a unix socket is the one we run as.
+bool same_user(int fd);
+
 // What errno says, as the middle of a sentence: "connection refused".
 std::string errno_text(int number);
 

@@ -17,6 +17,7 @@
 
 #include "base/buffer_pool.h"
 #include "base/check.h"
+#include "base/random.h"
 #include "net/address.h"
 #include "net/log_limit.h"
 #include "net/reactor.h"
@@ -26,6 +27,7 @@
 namespace pscloud {
 namespace {
 
+constexpr std::string_view kLocal = "unix:";
 constexpr size_t kScratchBytes = 64 << 10;
 constexpr uint64_t kPoolBytes = 64 << 20;                          // of payloads, kept for the next ones
 constexpr Duration kWakeMax = std::chrono::hours(1);               // a far time would overflow; waking early is allowed
@@ -64,9 +66,25 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return wanted.text();
   }
 
+  Result<std::string> listen_local() override {
+    Random random = Random::from_system();
+    const std::string name = fmt::format("pscloud-{:016x}{:016x}", random.next(), random.next());
+    auto listener = std::make_unique<Listener>(Listener{TRY(listen_on(unix_endpoint(name)))});
+    listener->watch = TRY(
+        reactor_->watch(listener->socket.get(), [this, l = listener.get()](Reactor::Change) { accept_callers(*l); }));
+    listeners_.push_back(std::move(listener));
+    return std::string(kLocal) + name;
+  }
+
+  Result<Buffer> lend(size_t size) override { return lent_.lend(size); }
+
   LaneId connect(const std::string& address, Role expected) override {
     const LaneId lane = ++last_lane_;
     auto& connection = add(std::make_unique<TcpConnection>(owner(), lane, address, expected));
+    if (address.starts_with(kLocal)) {
+      connection.dial({unix_endpoint(address.substr(kLocal.size()))});
+      return lane;
+    }
     auto parsed = parse_address(address);
     if (!parsed) {
       connection.fail(parsed.error());
@@ -88,7 +106,13 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return found == lanes_.end() ? 0 : found->second->unsent_bytes();
   }
 
-  Buffer allocate(LaneId, size_t size) override { return pool_.take(size); }
+  Buffer allocate(LaneId lane, size_t size) override {
+    TcpConnection* connection = find(lane);
+    if (connection != nullptr && connection->link() != nullptr) {
+      if (auto buffer = connection->link()->allocate(size)) return *std::move(buffer);
+    }
+    return pool_.take(size);
+  }
 
   void trust(LaneId lane) override {
     if (TcpConnection* connection = find(lane)) connection->trust();
@@ -111,11 +135,29 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   bool turn() override {
     if (ended_) return false;
     reactor_->turn();
+    // By number: a frame may end any lane.
+    for (size_t i = 0; i < local_lanes_.size(); ++i) {
+      if (TcpConnection* connection = find(local_lanes_[i])) connection->link_turn();
+    }
     if (ended_) forget_lanes();
     return !ended_;
   }
 
-  Duration idle_time() override { return reactor_->has_work() ? Duration(0) : kWakeMax; }
+  Duration idle_time() override {
+    if (reactor_->has_work()) return Duration(0);
+    for (const LaneId lane : local_lanes_) {
+      ShmLink* link = lanes_.at(lane)->link();
+      if (link != nullptr && !link->prepare_sleep()) return Duration(0);
+    }
+    return kWakeMax;
+  }
+  bool has_news() const override {
+    return std::ranges::any_of(local_lanes_, [&](LaneId lane) {
+      ShmLink* link = lanes_.at(lane)->link();
+      return link != nullptr && link->has_news();
+    });
+  }
+  bool has_local_lanes() const override { return !local_lanes_.empty(); }
   void wait(Duration at_most) override { reactor_->wait(at_most); }
 
   void post(std::function<void()> work) override {
@@ -145,7 +187,10 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     if (!tls_) return make_plain_stream(fd);
     return connection.accepted() ? tls_->accept(fd) : tls_->connect(fd, *connection.expected());
   }
+  const LentMemory& lent() const override { return lent_; }
+  BufferPool& pool() override { return pool_; }
   void connection_open(TcpConnection& connection, const Peer& peer) override {
+    if (connection.link() != nullptr) local_lanes_.push_back(connection.lane());
     handler_->on_open(connection.lane(), peer);
   }
   void connection_known(TcpConnection&) override { --strangers_; }
@@ -179,11 +224,13 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
 
   void remove(TcpConnection& connection) {
     if (connection.stranger()) --strangers_;
+    std::erase(local_lanes_, connection.lane());
     lanes_.erase(connection.lane());
     if (stopping_ && lanes_.empty()) ended_ = true;
   }
 
   void forget_lanes() {
+    local_lanes_.clear();
     lanes_.clear();
     close_listeners();
   }
@@ -252,6 +299,9 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   }
 
   void accept(Fd fd, const Endpoint& from) {
+    if (from.storage.ss_family == AF_UNIX && !same_user(fd.get())) {
+      return log_.warning("refused a process of another user that asked for shared memory");
+    }
     if (options_.insecure && !is_private(from.host())) {
       return log_.warning("refused a connection from {}: plaintext is only for private addresses", from.text());
     }
@@ -309,10 +359,12 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   std::optional<Reactor::TimerId> wake_timer_;
   Buffer scratch_{kScratchBytes};
   BufferPool pool_{kPoolBytes};
+  LentMemory lent_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   LaneId last_lane_ = 0;
   size_t strangers_ = 0;
   std::unordered_map<LaneId, std::unique_ptr<TcpConnection>> lanes_;
+  std::vector<LaneId> local_lanes_;  // those through shared memory
 
   struct LookUp {
     std::shared_ptr<std::atomic<bool>> done;

@@ -53,7 +53,8 @@ void TcpConnection::on_deadline() {
       fail(unavailable("{}: no connection within {}", address_, seconds_text(options.connect_timeout)));
       break;
     case State::kHandshake:
-      fail(unavailable("{}: no TLS handshake within {}", address_, seconds_text(options.handshake_timeout)));
+    case State::kSharing:
+      fail(unavailable("{}: no handshake within {}", address_, seconds_text(options.handshake_timeout)));
       break;
     case State::kOpen:
       fail(timed_out("{}: sent no frame within {}", address_, seconds_text(options.first_frame_timeout)));
@@ -72,6 +73,7 @@ Result<> TcpConnection::watch(Fd fd) {
 }
 
 void TcpConnection::unwatch() {
+  if (bell_watch_ != 0) owner_.reactor().unwatch(link_->bell(), std::exchange(bell_watch_, 0));
   if (watch_ != 0) owner_.reactor().unwatch(socket_.get(), std::exchange(watch_, 0));
   socket_ = {};
 }
@@ -81,10 +83,12 @@ void TcpConnection::on_ready(Reactor::Change change) {
   switch (state_) {
     case State::kConnecting: return change.writable ? on_dialled() : void();
     case State::kHandshake: return handshake();
+    case State::kSharing: return change.readable ? exchange() : void();
     case State::kGone: return;
     case State::kOpen:
     case State::kClosing: break;
   }
+  if (link_) return change.readable ? exchange() : void();
   if (change.writable || (change.readable && write_wants_read_)) {
     write_blocked_ = write_wants_read_ = false;
     write_turn();
@@ -103,6 +107,7 @@ void TcpConnection::start() {
 }
 
 void TcpConnection::dial(std::vector<Endpoint> endpoints) {
+  expected_local_ = !endpoints.empty() && endpoints.front().storage.ss_family == AF_UNIX;
   endpoints_ = std::move(endpoints);
   last_failure_ = unavailable("has no address");
   dial_next();
@@ -148,6 +153,52 @@ void TcpConnection::handshake() {
     case Progress::kFailed: return fail(stream_failure());
     case Progress::kDone: break;
   }
+  if (remote_endpoint(socket_.get()).storage.ss_family == AF_UNIX) return share_memory();
+  become_open();
+}
+
+// Each side has proven who it is, as far as it must; now they show each other their memory.
+void TcpConnection::share_memory() {
+  state_ = State::kSharing;
+  auto link = ShmLink::make(socket_.get(), accepted(), owner_.lent());
+  if (!link) return fail(unavailable("{}: {}", address_, link.error().message));
+  link_ = *std::move(link);
+  auto watched = owner_.reactor().watch(link_->bell(), [owner = &owner_, lane = lane_](Reactor::Change) {
+    TcpConnection* self = owner->find(lane);
+    if (self == nullptr || !self->link_) return;
+    self->link_->clear_bell();  // the transport looks at every link in each turn
+  });
+  if (!watched) return fail(unavailable("{}: {}", address_, watched.error().message));
+  bell_watch_ = *watched;
+  exchange();
+}
+
+// What the unix socket has: memory of the peer, or its end.
+void TcpConnection::exchange() {
+  const auto ready = link_->exchange();
+  if (!ready) {
+    link_turn();  // what it sent before it ended
+    return fail({ready.error().code, fmt::format("{}: {}", address_, ready.error().message)});
+  }
+  if (*ready && state_ == State::kSharing) become_open();
+}
+
+void TcpConnection::link_turn() {
+  if (!link()) return;
+  const auto taken = link_->receive(payload_max_, owner_.pool(), [this](Frame frame) {
+    if (state_ != State::kOpen) return false;
+    if (!std::exchange(first_frame_, true)) {
+      become_known();
+      if (accepted()) clear_deadline();
+    }
+    owner_.connection_frame(*this, std::move(frame));
+    return state_ == State::kOpen;
+  });
+  if (!taken) return fail(corrupt("{}: {}", address_, taken.error().message));
+  if (state_ == State::kClosing && link_->idle()) fail(unavailable("closed"));
+}
+
+void TcpConnection::become_open() {
   state_ = State::kOpen;
   was_open_ = true;
   if (accepted()) {
@@ -159,6 +210,10 @@ void TcpConnection::handshake() {
   stream_->identify(peer);
   if (peer.role) become_known();
   owner_.connection_open(*this, peer);
+  if (link_) {
+    for (Frame& frame : std::exchange(early_, {})) send(std::move(frame));
+    return;
+  }
   write_turn();                      // what was queued before
   later(&TcpConnection::read_turn);  // the stream may have read beyond the handshake
 }
@@ -186,13 +241,17 @@ void TcpConnection::fail(Error why) {
 
 bool TcpConnection::close() {
   closed_by_us_ = true;
-  if (state_ == State::kConnecting || state_ == State::kHandshake) {
+  if (state_ == State::kConnecting || state_ == State::kHandshake || state_ == State::kSharing) {
     state_ = State::kGone;
     return true;
   }
   if (state_ == State::kOpen) {
     state_ = State::kClosing;
     set_deadline(owner_.options().linger);
+    if (link_) {
+      later(&TcpConnection::link_turn);
+      return false;
+    }
     later(&TcpConnection::write_turn);
   }
   return false;
@@ -290,6 +349,8 @@ bool TcpConnection::finish_frame() {
 void TcpConnection::send(Frame frame) {
   CHECK(frame.payload_size() <= kPayloadBytesMax, "payload of {} bytes", frame.payload_size());
   if (state_ == State::kClosing || state_ == State::kGone || write_failure_) return;
+  if (link()) return link_->send(std::move(frame));
+  if (link_ || expected_local_) return early_.push_back(std::move(frame));
   unsent_bytes_ += frame.size();
   const HeaderBytes header = encode_header(frame, check_payloads_);
   queue_.push_back({header, std::move(frame.payload), std::move(frame.values)});

@@ -9,6 +9,7 @@
 
 #include "net/frame.h"
 #include "net/reactor.h"
+#include "net/shm/link.h"
 #include "net/socket.h"
 #include "net/stream.h"
 #include "net/tcp.h"
@@ -29,6 +30,9 @@ class TcpConnectionOwner {
   virtual TcpConnection* find(LaneId lane) = 0;
   virtual std::unique_ptr<Stream> make_stream(const TcpConnection& connection, int fd) = 0;
 
+  virtual const LentMemory& lent() const = 0;
+  virtual BufferPool& pool() = 0;
+
   virtual void connection_open(TcpConnection& connection, const Peer& peer) = 0;
   virtual void connection_known(TcpConnection& connection) = 0;  // accepted, and no longer a stranger
   virtual void connection_frame(TcpConnection& connection, Frame frame) = 0;
@@ -41,7 +45,8 @@ class TcpConnectionOwner {
   ~TcpConnectionOwner() = default;
 };
 
-// One lane over TCP, from the first attempt to connect to the last byte sent. Used from the loop thread only.
+// One lane, from the first attempt to connect to the last byte sent: over TCP, or over a unix socket and then through
+// shared memory. Used in turns only.
 class TcpConnection {
  public:
   // One that is to connect: dial() follows, or fail().
@@ -60,7 +65,12 @@ class TcpConnection {
   bool was_open() const { return was_open_; }
   bool closed_by_us() const { return closed_by_us_; }
   const Error& why() const { return why_; }
-  uint64_t unsent_bytes() const { return unsent_bytes_; }
+  uint64_t unsent_bytes() const { return link_ ? link_->unsent_bytes() : unsent_bytes_; }
+
+  // Null: not through shared memory, or not yet.
+  ShmLink* link() { return state_ == State::kOpen || state_ == State::kClosing ? link_.get() : nullptr; }
+  // Takes and sends what there is.
+  void link_turn();
 
   void start();                                // of one that was accepted
   void dial(std::vector<Endpoint> endpoints);  // tries them in turn
@@ -72,7 +82,7 @@ class TcpConnection {
   bool close();
 
  private:
-  enum class State { kConnecting, kHandshake, kOpen, kClosing, kGone };
+  enum class State { kConnecting, kHandshake, kSharing, kOpen, kClosing, kGone };
   struct Outgoing {
     HeaderBytes header;
     SharedBuffer payload;
@@ -93,6 +103,9 @@ class TcpConnection {
   void on_dialled();
   void begin();
   void handshake();
+  void share_memory();
+  void exchange();
+  void become_open();
   void become_known();
   Error stream_failure() const;
   void report_gone() { owner_.connection_gone(*this); }
@@ -125,8 +138,11 @@ class TcpConnection {
   uint64_t watch_ = 0;  // of the reactor; 0: none
   Reactor::TimerId deadline_{};
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ShmLink> link_;
+  uint64_t bell_watch_ = 0;
   bool read_wants_write_ = false;
   bool peer_ended_ = false;
+  bool expected_local_ = false;  // to be a lane through shared memory
   bool write_wants_read_ = false;
 
   // The frame that is arriving: first its header, then its payload straight to where it stays.
@@ -139,7 +155,8 @@ class TcpConnection {
   size_t payload_filled_ = 0;
 
   std::deque<Outgoing> queue_;
-  size_t head_sent_ = 0;  // bytes of the first in the queue
+  std::vector<Frame> early_;  // sent before the lane was open
+  size_t head_sent_ = 0;      // bytes of the first in the queue
   uint64_t unsent_bytes_ = 0;
   bool write_posted_ = false;
   bool write_blocked_ = false;

@@ -55,6 +55,8 @@ class FakeOwner final : public TcpConnectionOwner {
   std::unique_ptr<Stream> make_stream(const TcpConnection&, int) override {
     return std::make_unique<EndlessStream>(read_, written_);
   }
+  const LentMemory& lent() const override { return lent_; }
+  BufferPool& pool() override { return pool_; }
   void connection_open(TcpConnection&, const Peer&) override {}
   void connection_known(TcpConnection&) override {}
   void connection_frame(TcpConnection&, Frame) override { ++frames_; }
@@ -64,6 +66,8 @@ class FakeOwner final : public TcpConnectionOwner {
   const std::unique_ptr<Reactor> reactor_ = Reactor::make().value();
   const TcpOptions options_{.insecure = true};
   Buffer scratch_{64 << 10};
+  LentMemory lent_;
+  BufferPool pool_{0};
   size_t read_ = 0;
   size_t written_ = 0;
   size_t frames_ = 0;

@@ -50,6 +50,10 @@ class Transport {
   // Binds and accepts lanes; returns the address others can connect to, with the port that was got.
   virtual Result<std::string> listen(const std::string& address) = 0;
 
+  // Accepts lanes through shared memory from processes of this machine; returns the address, "unix:...". kUnavailable
+  // if this transport has none.
+  virtual Result<std::string> listen_local() { return unavailable("no shared memory here"); }
+
   // Begins to connect; on_open() or on_close() follows. `expected` is the role the peer must prove, if it must.
   virtual LaneId connect(const std::string& address, Role expected) = 0;
 
@@ -62,6 +66,9 @@ class Transport {
     (void)lane;
     return Buffer(size);
   }
+
+  // Memory that lanes through shared memory send from without a copy; else ordinary memory.
+  virtual Result<Buffer> lend(size_t size) { return Buffer(size); }
 
   // A new lane takes payloads up to kPayloadBytesStranger; this lifts it to kPayloadBytesMax.
   virtual void trust(LaneId lane) = 0;
@@ -83,8 +90,13 @@ class LoopTransport : public Transport {
   // Does what is due, without waiting. False when stop() has been carried out: the end.
   virtual bool turn() = 0;
 
-  // How long wait() may last now; zero if another turn has something to do.
+  // How long wait() may last now; zero if another turn has something to do. Whoever has made a turn asks this before it
+  // lets the lock go: others wait already, and only now is it certain that they will be woken.
   virtual Duration idle_time() = 0;
+
+  // Something has come through shared memory. Cheap: to look for a while before sleeping.
+  virtual bool has_news() const { return false; }
+  virtual bool has_local_lanes() const { return false; }
 
   // From any thread, without the lock: returns when there is something to do, or after `at_most`.
   virtual void wait(Duration at_most) = 0;

@@ -59,6 +59,7 @@ Result<> OwnedTable::push_later(Operation& operation) {
     return operation.range ? store_->prepare_push_range(operation.first, operation.values)
                            : store_->prepare_push(operation.keys, operation.values, operation.keys.memo());
   }));
+  operation.values.own();
   pending_bytes_ += operation.bytes;
   pending_.push_back(std::move(operation));
   return {};

@@ -316,6 +316,7 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
 void ShardOwner::gate_operation(Session& session, Operation operation) {
   if (operation.needed <= gate_.minimum() || options_.sabotage.no_gate) return serve(session, operation, false);
   send_waiting(session, operation);
+  operation.values.own();  // a worker that gives up may use its memory again
   session.waiting_bytes += operation.bytes;
   session.waiting.push_back(std::move(operation));
 }

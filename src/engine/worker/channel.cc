@@ -11,6 +11,11 @@ using std::chrono::milliseconds;
 namespace {
 constexpr Duration kBackoffFirst = milliseconds(20);
 constexpr Duration kBackoffMax = milliseconds(1000);
+
+uint64_t bytes_of_part(const Part& part) {
+  return kFrameHeaderBytes + 256 + part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float) +
+         (part.raw ? part.raw->size() : 0);
+}
 }  // namespace
 
 Channel::Channel(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics)
@@ -25,7 +30,8 @@ Channel::Channel(Options options, Transport& transport, Clock& clock, Random& ra
 void Channel::connect() {
   next_connect_ = Time::never();
   open_ = false;
-  lane_ = transport_.connect(options_.owner.address, Role::kServer);
+  local_ = options_.shared_memory && !local_failed_ && !options_.owner.local.empty();
+  lane_ = transport_.connect(local_ ? options_.owner.local : options_.owner.address, Role::kServer);
   sync_deadline_ = clock_.now() + options_.timing.death;
 }
 
@@ -37,6 +43,7 @@ void Channel::on_open(LaneId lane) {
 }
 
 void Channel::on_close(const Error& why) {
+  const bool was_open = open_;
   lane_ = 0;
   placed_ = 0;
   open_ = false;
@@ -44,6 +51,12 @@ void Channel::on_close(const Error& why) {
   next_sync_ = sync_deadline_ = Time::never();
   connect_error_ = why.message;
   if (!failure_.message.empty()) return;
+  if (local_ && !was_open) {
+    // Another machine, or another user: from now on over the network.
+    local_failed_ = true;
+    next_connect_ = clock_.now();
+    return;
+  }
   backoff_ = std::clamp(backoff_ * 2, kBackoffFirst, kBackoffMax);
   next_connect_ = clock_.now() + backoff_ / 2 + Duration(static_cast<int64_t>(random_.below(backoff_.count())));
 }
@@ -131,6 +144,9 @@ void Channel::on_sync_reply(const Frame& frame) {
   // Not in on_open: a server that refuses our certificate closes the lane after it has opened here.
   backoff_ = Duration{};
   connect_error_.clear();
+  if (!std::exchange(said_how_, true)) {
+    log_info("{}: {}", options_.owner.name(), local_ ? "by shared memory" : "over the network");
+  }
   credit_ = Credit::unpack(state->credit);
   min_clock_ = std::max(min_clock_, state->min_clock);
   for (auto& [seq, sent] : sent_) {
@@ -183,8 +199,22 @@ void Channel::on_reply(const Frame& frame) {
 
 void Channel::submit(Part part) {
   if (!failure_.message.empty()) return part.done(failure_);
+  backlog_ += bytes_of_part(part);
   queue_.push_back(std::move(part));
   pump();
+}
+
+void Channel::tell_when_backlog_is(uint64_t bytes, std::atomic<bool>* flag) {
+  backlog_waiters_.emplace_back(bytes, flag);
+  tell_backlog_waiters();
+}
+
+void Channel::tell_backlog_waiters() {
+  std::erase_if(backlog_waiters_, [&](const auto& waiter) {
+    if (backlog_ > waiter.first && failure_.message.empty()) return false;
+    *waiter.second = true;
+    return true;
+  });
 }
 
 // Sends what the credit allows, in order.
@@ -192,18 +222,18 @@ void Channel::pump() {
   while (synced_ && !queue_.empty() && failure_.message.empty()) {
     Part& part = queue_.front();
     // The end of a clock says that its reads are done: a read repeated after it could see the next clock.
-    if (part.type == FrameType::kClock && sent_pulls_ > 0) return;
+    if (part.type == FrameType::kClock && sent_pulls_ > 0) break;
     // Counted as if no filter helped: the owner holds it unpacked, and may ask for a key list that it forgot.
-    const uint64_t bytes_most = kFrameHeaderBytes + 256 + part.keys.size() * sizeof(Key) +
-                                part.values.size() * sizeof(float) + (part.raw ? part.raw->size() : 0);
+    const uint64_t bytes_most = bytes_of_part(part);
     const bool room = sent_.size() < credit_.requests && sent_bytes_ + bytes_most <= credit_.bytes;
-    if (!room && !sent_.empty() && !options_.sabotage.no_bound) return;
+    if (!room && !sent_.empty() && !options_.sabotage.no_bound) break;
 
     Result<EncodedPayload> payload = EncodedPayload{.head = part.raw, .values = nullptr};
     if (part.spec) payload = encode_part(part, part.spec->push_filters);
     Sent sent;
     sent.part = std::move(part);
     queue_.pop_front();
+    backlog_ -= bytes_most;
     if (!payload) {
       sent.part.done(std::move(payload.error()));
       continue;
@@ -215,6 +245,7 @@ void Channel::pump() {
     sent_pulls_ += sent.part.pulls();
     transmit(seq, sent_.emplace(seq, std::move(sent)).first->second, false);
   }
+  tell_backlog_waiters();
 }
 
 Result<EncodedPayload> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
@@ -278,7 +309,8 @@ void Channel::fail(const Error& why) {
   open_ = synced_ = false;
   auto sent = std::exchange(sent_, {});
   auto queue = std::exchange(queue_, {});
-  sent_bytes_ = sent_pulls_ = 0;
+  sent_bytes_ = sent_pulls_ = backlog_ = 0;
+  tell_backlog_waiters();
   for (auto& [seq, request] : sent) request.part.done(why);
   for (Part& part : queue) part.done(why);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -54,6 +55,7 @@ class Channel {
     uint64_t session = 0;  // of this worker
     Timing timing;
     uint64_t key_cache_bytes = uint64_t{64} << 20;
+    bool shared_memory = false;  // if the owner has it and is on this machine
     Sabotage sabotage;
   };
 
@@ -74,6 +76,13 @@ class Channel {
   void submit(Part part);
   // Everything that waits here ends with `why`, and so will whatever comes.
   void fail(const Error& why);
+
+  bool local() const { return local_; }
+  Buffer allocate(size_t size) { return transport_.allocate(lane_, size); }
+  // Bytes of parts that wait for their turn.
+  uint64_t backlog() const { return backlog_; }
+  // Sets `*flag` when no more than `bytes` wait.
+  void tell_when_backlog_is(uint64_t bytes, std::atomic<bool>* flag);
 
   bool synced() const { return synced_; }            // the owner knows us
   uint32_t min_clock() const { return min_clock_; }  // of all workers, as the owner last said
@@ -98,6 +107,7 @@ class Channel {
   void connect();
   void sync();
   void pump();
+  void tell_backlog_waiters();
   Result<EncodedPayload> encode_part(const Part& part, std::span<const FilterSpec> filters);
   void transmit(uint64_t seq, Sent& sent, bool outcome_only);
   void on_reply(const Frame& frame);
@@ -116,8 +126,11 @@ class Channel {
 
   LaneId lane_ = 0;
   bool open_ = false;
-  uint64_t placed_ = 0;  // the reply to this arrives in its place; 0: none does
+  bool local_ = false;         // the lane is, or shall be, through shared memory
+  bool local_failed_ = false;  // it is on another machine
+  uint64_t placed_ = 0;        // the reply to this arrives in its place; 0: none does
   bool synced_ = false;
+  bool said_how_ = false;
   uint64_t sync_number_ = 0;
   Time next_connect_ = Time::never();
   Time next_sync_ = Time::never();  // ask what became of the requests
@@ -130,6 +143,8 @@ class Channel {
   uint64_t next_seq_ = 1;
   std::deque<Part> queue_;         // not sent yet; the worker bounds it
   std::map<uint64_t, Sent> sent_;  // not answered yet
+  uint64_t backlog_ = 0;
+  std::vector<std::pair<uint64_t, std::atomic<bool>*>> backlog_waiters_;
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;
   uint32_t min_clock_ = 0;

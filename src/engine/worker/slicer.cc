@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kPartBytes = size_t{1} << 20;
 
-size_t rows_per_part(size_t width) { return std::max<size_t>(1, kPartBytes / (sizeof(Key) + width * sizeof(float))); }
+size_t rows_per_part(size_t row_bytes) { return std::max<size_t>(1, kPartBytes / row_bytes); }
 
 uint32_t owner_of_row(uint64_t row, uint64_t rows, uint32_t owners) {
   // dense_range cuts at floor(rows*i/owners): the owner is near row*owners/rows.
@@ -41,11 +41,25 @@ void set_place(Slice& slice, std::span<float> out) {
 
 }  // namespace
 
+void Slice::load(Buffer buffer) {
+  const size_t row_bytes = part.spec->width * sizeof(float);
+  std::byte* to = buffer.data();
+  if (positions.empty()) {
+    std::memcpy(to, source.data(), source.size_bytes());
+  } else {
+    for (const uint32_t at : positions) {
+      std::memcpy(to, source.data() + size_t{at} * part.spec->width, row_bytes);
+      to += row_bytes;
+    }
+  }
+  part.values = Floats(std::make_shared<const Buffer>(std::move(buffer)));
+}
+
 std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec,
                               uint32_t owners, std::span<const Key> keys, std::span<const float> values,
                               std::span<float> out) {
   const size_t width = spec->width;
-  const size_t most = rows_per_part(width);
+  const size_t most = rows_per_part(sizeof(Key) + width * sizeof(float));
   const bool dense = spec->kind == TableKind::kDense;
   std::vector<Slice> slices;
 
@@ -58,10 +72,12 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
         const uint64_t last = dense_range(spec->rows, owner, owners).second;
         end = std::lower_bound(keys.begin() + begin, keys.begin() + end, last) - keys.begin();
       }
-      Slice slice{owner, new_part(type, table, spec), nullptr};
+      Slice slice;
+      slice.owner = owner;
+      slice.part = new_part(type, table, spec);
       slice.part.count = static_cast<uint32_t>(end - begin);
       slice.part.keys.assign(keys.begin() + begin, keys.begin() + end);
-      if (!values.empty()) slice.part.values = Floats(values.subspan(begin * width, (end - begin) * width));
+      if (!values.empty()) slice.source = values.subspan(begin * width, (end - begin) * width);
       if (!out.empty()) set_place(slice, out.subspan(begin * width, (end - begin) * width));
       slices.push_back(std::move(slice));
       begin = end;
@@ -76,21 +92,16 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
     const std::span<const uint32_t> mine = positions[owner];
     for (size_t begin = 0; begin < mine.size(); begin += most) {
       const auto part_positions = mine.subspan(begin, std::min(most, mine.size() - begin));
-      Slice slice{owner, new_part(type, table, spec), nullptr};
+      Slice slice;
+      slice.owner = owner;
+      slice.part = new_part(type, table, spec);
       slice.part.count = static_cast<uint32_t>(part_positions.size());
       slice.part.keys.reserve(part_positions.size());
-      Buffer packed(values.empty() ? 0 : part_positions.size() * width * sizeof(float));
-      std::byte* to = packed.data();
-      for (const uint32_t at : part_positions) {
-        slice.part.keys.push_back(keys[at]);
-        if (values.empty()) continue;
-        std::memcpy(to, &values[size_t{at} * width], width * sizeof(float));
-        to += width * sizeof(float);
-      }
-      if (!values.empty()) slice.part.values = Floats(std::make_shared<const Buffer>(std::move(packed)));
+      for (const uint32_t at : part_positions) slice.part.keys.push_back(keys[at]);
+      slice.source = values;
+      slice.positions.assign(part_positions.begin(), part_positions.end());
       if (!out.empty()) {
-        slice.sink = [out, width, rows = std::vector<uint32_t>(part_positions.begin(), part_positions.end())](
-                         const Part::Answer& answer) {
+        slice.sink = [out, width, rows = slice.positions](const Part::Answer& answer) {
           for (size_t i = 0; i < rows.size(); ++i) {
             std::memcpy(&out[size_t{rows[i]} * width], answer.values.data() + i * width, width * sizeof(float));
           }
@@ -106,18 +117,20 @@ std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_p
                               uint32_t owners, uint64_t first, uint64_t rows, std::span<const float> values,
                               std::span<float> out) {
   const size_t width = spec->width;
-  const size_t most = rows_per_part(width);
+  const size_t most = rows_per_part(width * sizeof(float));
   std::vector<Slice> slices;
   for (uint64_t begin = first; begin < first + rows;) {
     const uint32_t owner = owner_of_row(begin, spec->rows, owners);
     const uint64_t end = std::min({first + rows, begin + most, dense_range(spec->rows, owner, owners).second});
-    Slice slice{owner, new_part(type, table, spec), nullptr};
+    Slice slice;
+    slice.owner = owner;
+    slice.part = new_part(type, table, spec);
     slice.part.range = true;
     slice.part.first = begin;
     slice.part.count = static_cast<uint32_t>(end - begin);
     const size_t offset = (begin - first) * width;
     const size_t size = (end - begin) * width;
-    if (!values.empty()) slice.part.values = Floats(values.subspan(offset, size));
+    if (!values.empty()) slice.source = values.subspan(offset, size);
     if (!out.empty()) set_place(slice, out.subspan(offset, size));
     slices.push_back(std::move(slice));
     begin = end;

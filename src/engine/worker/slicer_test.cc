@@ -41,6 +41,14 @@ void answer_with_own_values(const std::vector<Slice>& slices) {
   for (const Slice& slice : slices) slice.sink({slice.part.values, nullptr});
 }
 
+// With the values put together, as they are sent.
+std::vector<Slice> loaded(std::vector<Slice> slices) {
+  for (Slice& slice : slices) {
+    if (slice.value_bytes() > 0) slice.load(Buffer(slice.value_bytes()));
+  }
+  return slices;
+}
+
 std::vector<Key> random_keys(Random& random, size_t count) {
   std::set<Key> keys = {0, UINT64_MAX};
   while (keys.size() < count) keys.insert(random.next());
@@ -55,7 +63,7 @@ TEST(Slicer, SparseSlicesAreTheRequestCutByOwner) {
     const auto keys = random_keys(random, 2 + random.below(300));
     const auto values = numbered(keys.size() * width);
     std::vector<float> out(values.size(), -1);
-    const auto slices = slice_keys(FrameType::kPushPull, 9, sparse(width), owners, keys, values, out);
+    const auto slices = loaded(slice_keys(FrameType::kPushPull, 9, sparse(width), owners, keys, values, out));
     std::vector<Key> all;
     for (const Slice& slice : slices) {
       EXPECT_TRUE(std::ranges::is_sorted(slice.part.keys));
@@ -83,7 +91,7 @@ TEST(Slicer, DenseKeysAreCutAtTheOwnersRanges) {
     }
     const auto values = numbered(keys.size() * 2);
     std::vector<float> out(values.size(), -1);
-    const auto slices = slice_keys(FrameType::kPushPull, 9, dense(2, rows), owners, keys, values, out);
+    const auto slices = loaded(slice_keys(FrameType::kPushPull, 9, dense(2, rows), owners, keys, values, out));
     size_t total = 0;
     for (const Slice& slice : slices) {
       const auto [first, last] = dense_range(rows, slice.owner, owners);
@@ -105,7 +113,7 @@ TEST(Slicer, RangesAreCutAtTheOwnersRanges) {
     const uint64_t count = random.below(rows - first + 1);
     const auto values = numbered(count * 3);
     std::vector<float> out(values.size(), -1);
-    const auto slices = slice_rows(FrameType::kPushPull, 9, dense(3, rows), owners, first, count, values, out);
+    const auto slices = loaded(slice_rows(FrameType::kPushPull, 9, dense(3, rows), owners, first, count, values, out));
     uint64_t next = first;
     for (const Slice& slice : slices) {
       const auto [begin, end] = dense_range(rows, slice.owner, owners);
@@ -126,7 +134,7 @@ TEST(Slicer, PartsHaveAboutAMebibyte) {
   const auto keys = random_keys(random, 600'000);
   const std::vector<float> values(keys.size());
   for (const uint32_t owners : {1u, 3u}) {
-    const auto slices = slice_keys(FrameType::kPush, 9, sparse(1), owners, keys, values, {});
+    const auto slices = loaded(slice_keys(FrameType::kPush, 9, sparse(1), owners, keys, values, {}));
     EXPECT_GE(slices.size(), keys.size() * 12 / (1 << 20));
     EXPECT_LE(slices.size(), keys.size() * 12 / (1 << 20) + 2 * owners);
     for (const Slice& slice : slices) EXPECT_LE(part_bytes(slice.part), 1u << 20);
@@ -139,7 +147,7 @@ TEST(Slicer, PartsHaveAboutAMebibyte) {
 
 TEST(Slicer, ARowWiderThanAPartGoesAlone) {
   const std::vector<float> values(3 * 65536);
-  const auto slices = slice_rows(FrameType::kPush, 9, dense(65536, 100), 1, 0, 3, values, {});
+  const auto slices = loaded(slice_rows(FrameType::kPush, 9, dense(65536, 100), 1, 0, 3, values, {}));
   ASSERT_EQ(slices.size(), 1u);  // three of a quarter of a mebibyte
   EXPECT_EQ(slices[0].part.count, 3u);
 }
@@ -148,7 +156,7 @@ TEST(Slicer, TheLargestKeyIsAKeyLikeAnyOther) {
   const std::vector<Key> keys = {UINT64_MAX};
   std::vector<float> out(1);
   for (const uint32_t owners : {1u, 2u, 5u}) {
-    const auto slices = slice_keys(FrameType::kPull, 9, sparse(1), owners, keys, {}, out);
+    const auto slices = loaded(slice_keys(FrameType::kPull, 9, sparse(1), owners, keys, {}, out));
     ASSERT_EQ(slices.size(), 1u);
     EXPECT_EQ(slices[0].owner, owner_of(UINT64_MAX, owners));
     EXPECT_EQ(slices[0].part.keys, keys);
@@ -160,7 +168,7 @@ TEST(Slicer, TheLargestKeyIsAKeyLikeAnyOther) {
 TEST(Slicer, TheLastRowOfAHugeTableHasAnOwner) {
   const uint64_t rows = UINT64_MAX / 4;
   const std::vector<float> values(2);
-  const auto slices = slice_rows(FrameType::kPush, 9, dense(1, rows), 7, rows - 2, 2, values, {});
+  const auto slices = loaded(slice_rows(FrameType::kPush, 9, dense(1, rows), 7, rows - 2, 2, values, {}));
   ASSERT_EQ(slices.size(), 1u);
   EXPECT_EQ(slices[0].owner, 6u);
 }

@@ -17,6 +17,8 @@ namespace {
 
 // Errors of requests whose tickets were dropped that are shown; after these it is noise.
 constexpr int kUnheardMax = 5;
+// Of one owner's parts that are copied and not yet sent.
+constexpr uint64_t kBacklogBytes = 2 << 20;
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
 class Completion {
@@ -95,6 +97,7 @@ class WorkerImpl final : public Worker {
     core.member.timing = Timing::of(options_);
     core.member.self.session = loop_->random().next() | 1;
     core.member.self.role = Role::kWorker;
+    core.shared_memory = options_.shared_memory;
     core.member.self.rank = options_.rank < 0 ? Member::kNoRank : static_cast<uint32_t>(options_.rank);
     core_ = std::make_unique<WorkerCore>(core, loop_->transport(), loop_->clock(), loop_->random(), metrics_);
     callback_thread_ = std::jthread([queue = callbacks_] { run_callbacks(*queue); });
@@ -136,6 +139,15 @@ class WorkerImpl final : public Worker {
                       [specs](const Part::Answer& answer) { specs->push_back(answer.raw); }));
     const TableSpec spec = TRY(decode<TableSpec>(specs->front()->span()));
     return known({table_id(spec.name), spec});
+  }
+
+  Result<LentFloats> lend(size_t floats) override {
+    Result<Buffer> lent = unavailable("the worker has left the job");
+    loop_->call([&] { lent = loop_->transport().lend(floats * sizeof(float)); });
+    const auto buffer = std::make_shared<Buffer>(TRY(std::move(lent)));
+    MutexLock lock(mutex_);
+    lent_.push_back(buffer);
+    return LentFloats{{reinterpret_cast<float*>(buffer->data()), floats}, buffer};
   }
 
   Ticket push(const Table& table, std::span<const Key> keys, std::span<const float> values) override {
@@ -311,11 +323,47 @@ class WorkerImpl final : public Worker {
     }
     auto [ticket, completion] = new_ticket([budget = budget_, bytes] { budget->give_back(bytes); });
     std::vector<Slice> slices = slicing();
-    loop_->call([&, completion = std::exchange(completion, nullptr)] {
-      core_->submit(fmt::format("{} on table '{}'", frame_type_name(type), spec.name), std::move(slices),
-                    [completion](const Result<>& result) { completion->finish(result); });
+    std::shared_ptr<WorkerCore::Request> request;
+    loop_->look([&, completion = std::exchange(completion, nullptr)] {
+      request = core_->open_request(fmt::format("{} on table '{}'", frame_type_name(type), spec.name), slices.size(),
+                                    [completion](const Result<>& result) { completion->finish(result); });
     });
+    // One after the other, so that the servers have begun while we copy.
+    for (Slice& slice : slices) {
+      if (request) submit_slice(request, slice);
+    }
     return Ticket(ticket);
+  }
+
+  void submit_slice(const std::shared_ptr<WorkerCore::Request>& request, Slice& slice) {
+    if (const size_t bytes = slice.value_bytes(); bytes > 0) {
+      if (SharedBuffer lent = slice.positions.empty() ? find_lent(slice.source) : nullptr) {
+        slice.part.values = Floats(slice.source, std::move(lent));
+      } else {
+        std::atomic<bool> room{false};
+        Buffer buffer;
+        // To copy far ahead of the servers would only push what they need next out of the cache.
+        loop_->look([&] { core_->channel(slice.owner).tell_when_backlog_is(kBacklogBytes, &room); });
+        if (!room && !loop_->drive_until(room)) return;
+        loop_->look([&] { buffer = core_->channel(slice.owner).allocate(bytes); });
+        if (buffer.size() != bytes) return;  // the loop has ended
+        slice.load(std::move(buffer));
+      }
+    }
+    loop_->call([&] { core_->submit(request, std::move(slice)); });
+  }
+
+  // The lent buffer that holds these floats; null if they are ordinary ones.
+  SharedBuffer find_lent(std::span<const float> values) {
+    MutexLock lock(mutex_);
+    std::erase_if(lent_, [](const auto& one) { return one.expired(); });
+    const Bytes bytes = bytes_of(values);
+    for (const auto& one : lent_) {
+      SharedBuffer buffer = one.lock();
+      if (!buffer || bytes.data() < buffer->data()) continue;
+      if (bytes.data() + bytes.size() <= buffer->data() + buffer->size()) return buffer;
+    }
+    return nullptr;
   }
 
   const NodeOptions options_;
@@ -336,6 +384,7 @@ class WorkerImpl final : public Worker {
 
   Mutex mutex_;
   std::map<TableId, std::shared_ptr<const TableSpec>> specs_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const Buffer>> lent_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ void WorkerCore::on_view(const View& view) {
     options.session = member_.session();
     options.timing = options_.member.timing;
     options.key_cache_bytes = options_.key_cache_bytes;
+    options.shared_memory = options_.shared_memory;
     options.sabotage = options_.sabotage;
     channels_.push_back(std::make_unique<Channel>(std::move(options), transport_, clock_, random_, metrics_));
   }
@@ -115,29 +116,41 @@ void WorkerCore::settle() {
   transport_.wake_at(next);
 }
 
-void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
-  if (failed()) return done(failure_);
-  if (leaving_) return done(invalid("this worker has left the job: nothing may be asked after leave()"));
-  if (slices.empty()) return done({});
+std::shared_ptr<WorkerCore::Request> WorkerCore::open_request(std::string what, size_t slices, Done done) {
+  Result<> ended;
+  if (leaving_) ended = invalid("this worker has left the job: nothing may be asked after leave()");
+  if (failed()) ended = failure_;
+  if (!ended || slices == 0) {
+    done(ended);
+    return nullptr;
+  }
   auto request = std::make_shared<Request>();
   request->what = std::move(what);
-  request->left = slices.size();
+  request->left = slices;
   request->done = std::move(done);
   request->deadline = clock_.now() + options_.member.timing.request;
   requests_.emplace(request->deadline, request);
-  for (Slice& slice : slices) {
-    CHECK(slice.owner < channels_.size());
-    slice.part.clock = worker_clock_;
-    slice.part.wanted = request->wanted;
-    slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {
-      if (!request->done) return;  // given up before: the buffers are the user's again
-      if (answer && sink) sink(*answer);
-      if (!answer && request->outcome) request->outcome = answer.error();
-      if (--request->left == 0) finish(request);
-    };
-    channels_[slice.owner]->submit(std::move(slice.part));
-  }
+  return request;
+}
+
+void WorkerCore::submit(const std::shared_ptr<Request>& request, Slice slice) {
+  CHECK(slice.owner < channels_.size());
+  slice.part.clock = worker_clock_;
+  slice.part.wanted = request->wanted;
+  slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {
+    if (!request->done) return;  // given up before: the buffers are the user's again
+    if (answer && sink) sink(*answer);
+    if (!answer && request->outcome) request->outcome = answer.error();
+    if (--request->left == 0) finish(request);
+  };
+  channels_[slice.owner]->submit(std::move(slice.part));
   settle();
+}
+
+void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
+  const auto request = open_request(std::move(what), slices.size(), std::move(done));
+  if (!request) return;
+  for (Slice& slice : slices) submit(request, std::move(slice));
 }
 
 void WorkerCore::finish(const std::shared_ptr<Request>& request) {
@@ -161,7 +174,10 @@ void WorkerCore::submit_to_all(std::string what, FrameType type, const SharedBuf
     Part part;
     part.type = type;
     part.raw = payload;
-    slices.push_back({owner, std::move(part), sink});
+    Slice& slice = slices.emplace_back();
+    slice.owner = owner;
+    slice.part = std::move(part);
+    slice.sink = sink;
   }
   submit(std::move(what), std::move(slices), std::move(done));
 }

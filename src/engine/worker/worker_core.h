@@ -24,6 +24,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   struct Options {
     Member::Options member;
     uint64_t key_cache_bytes = uint64_t{64} << 20;
+    bool shared_memory = false;
     Sabotage sabotage;
   };
   using Done = std::function<void(const Result<>&)>;
@@ -38,9 +39,15 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void on_close(LaneId lane, const Error& why) override;
   void on_wake() override;
 
-  // Sends the slices; `done` when all are answered or the request's time is over. After it no sink is called.
-  // `what` is for people: "pull on table 'w'".
+  // A request of so many slices: `done` when all are answered or its time is over. After it no sink is called.
+  // `what` is for people: "pull on table 'w'". Null if it has ended already.
+  struct Request;
+  std::shared_ptr<Request> open_request(std::string what, size_t slices, Done done);
+  void submit(const std::shared_ptr<Request>& request, Slice slice);
+  // All of it at once.
   void submit(std::string what, std::vector<Slice> slices, Done done);
+  // Where the values of a slice for this owner are best put together.
+  Channel& channel(uint32_t owner) { return *channels_[owner]; }
   // The same request to every owner.
   void submit_to_all(std::string what, FrameType type, const SharedBuffer& payload,
                      const std::function<void(const Part::Answer&)>& sink, Done done);
@@ -63,15 +70,6 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   const std::vector<std::unique_ptr<Channel>>& channels() const { return channels_; }
 
  private:
-  struct Request {
-    std::string what;
-    size_t left = 0;  // parts not answered
-    Result<> outcome;
-    Done done;  // empty when it was called
-    Time deadline;
-    std::shared_ptr<bool> wanted = std::make_shared<bool>(true);  // false when it is finished
-  };
-
   // Member::Listener
   void on_view(const View& view) override;
   void on_barrier(uint64_t number) override;
@@ -100,6 +98,15 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   Time leave_deadline_ = Time::never();
   LeaveMessage goodbye_;
   Error failure_{Code::kUnavailable, ""};
+};
+
+struct WorkerCore::Request {
+  std::string what;
+  size_t left = 0;  // parts not answered
+  Result<> outcome;
+  Done done;  // empty when it was called
+  Time deadline;
+  std::shared_ptr<bool> wanted = std::make_shared<bool>(true);  // false when it is finished
 };
 
 }  // namespace pscloud
