@@ -4,7 +4,8 @@
 
 namespace pscloud {
 
-// psbench's workload: every worker pushes a tensor of ones, the servers add, every worker pulls the sum.
+// The verbs of `pscloud bench`, in files of their own.
 void add_bench_adder(CLI::App& verb, Action& action);
+void add_bench_limits(CLI::App& verb, Action& action);
 
 }  // namespace pscloud
