@@ -17,6 +17,7 @@ struct BenchVerb {
 };
 constexpr BenchVerb kVerbs[] = {
     {"adder", "large dense pushes and pulls, every value checked", add_bench_adder},
+    {"sparse", "push_pull of many single keys of a large table", add_bench_sparse},
     {"rpc", "small pulls: round trips, and how many a second", add_bench_rpc},
     {"limits", "what memory and sockets of this machine can do", add_bench_limits},
 };

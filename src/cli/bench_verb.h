@@ -8,5 +8,6 @@ namespace pscloud {
 void add_bench_adder(CLI::App& verb, Action& action);
 void add_bench_limits(CLI::App& verb, Action& action);
 void add_bench_rpc(CLI::App& verb, Action& action);
+void add_bench_sparse(CLI::App& verb, Action& action);
 
 }  // namespace pscloud
