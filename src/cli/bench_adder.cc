@@ -1,240 +1,147 @@
-#include "cli/bench_adder.h"
-
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "base/json.h"
 #include "base/log.h"
-#include "base/mutex.h"
+#include "cli/bench_adder_job.h"
+#include "cli/bench_adder_report.h"
+#include "cli/bench_flags.h"
+#include "cli/bench_verb.h"
 #include "cli/exit_code.h"
-#include "net/certificate.h"
+#include "cli/interruption.h"
 #include "pscloud/environment.h"
-#include "pscloud/worker.h"
 
 namespace pscloud {
 namespace {
 
-using Milliseconds = std::chrono::duration<double, std::milli>;
+constexpr const char* kAbout = R"(Each worker pushes a tensor of ones, the servers add it to theirs, each worker
+pulls the sum. Starts the scheduler here, and servers and workers as processes
+of their own on this machine; all are gone when it ends.
 
-constexpr const char* kAbout = R"(Starts a scheduler, servers and workers as threads of this process and runs the
-adder on them. In sync mode every value of every pull is checked, in async mode
-every value after the last one: it must be iterations x workers.
+  pscloud bench adder
+  pscloud bench adder --servers 2 --workers 2 --transport tls --json
+  pscloud bench adder --iters 1000 --tensorboard runs/adder
 
-  pscloud bench adder --servers 2 --workers 2 --size-mb 100
-  pscloud bench adder --transport tls --json
+sync   push, pull, with a barrier behind each if there are several workers:
+       every value of every pull must be iterations x workers, and is looked at
+async  push and pull in one request, nobody waits for others; the values are
+       looked at in the end
+
+Between rounds it measures what the same bytes cost at least on this machine,
+so that noise hits both: an add in place by one core and by two, a copy, and
+for tcp and tls the same bytes both ways through a plain socket between two
+processes. ratio_to_limit says how often that limit fits into an iteration: the
+socket for tcp and tls; else the add, on two cores if servers have two threads
+or more. Warm-up, starting and looking at values are not timed. A MB has
+1,000,000 bytes; rates count both directions, of all workers.
 
 With --join this process is one worker of a job that runs elsewhere:
-PSCLOUD_SCHEDULER and the rest of the environment say where.)";
+PSCLOUD_SCHEDULER and the rest of the environment say where. It measures only
+itself, no limits. Start as many as the job waits for, with the same flags.
+
+Exit code 1 if a value was wrong.)";
 
 struct Flags {
-  int servers = 1;
-  int workers = 1;
-  double size_mb = 100;
-  int iters = 20;
+  AdderFlags adder;
   std::string mode = "sync";
-  std::string transport = "inproc";
   bool join = false;
+  bool worker = false;  // a child of this command
   bool json = false;
 };
 
-struct WorkerRun {
-  std::vector<double> push_ms, pull_ms, iteration_ms;
-  bool values_ok = true;
-};
+double now_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// One worker's part. The first iteration warms up and is not timed.
-Result<WorkerRun> run_worker(const NodeOptions& options, const Flags& flags) {
-  const auto worker = TRY(Worker::join(options));
-  const auto rows = static_cast<uint64_t>(std::max(1.0, flags.size_mb * 1e6 / sizeof(float)));
-  TableSpec spec;
-  spec.name = "adder";
-  spec.kind = TableKind::kDense;
-  spec.rows = rows;
-  if (flags.mode == "sync") spec.consistency = Consistency::bsp();
-  const Table table = TRY(worker->create_table(spec));
-  const std::vector<float> ones(rows, 1.0f);
-  std::vector<float> sums(rows);
-  const auto all_are = [&](float value) { return std::ranges::all_of(sums, [&](float sum) { return sum == value; }); };
-
-  TRY(worker->barrier());
-  const int workers = worker->workers();
-  WorkerRun run;
-  for (int i = 0; i <= flags.iters; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    TRY(worker->push_rows(table, 0, ones).wait());
-    if (flags.mode == "sync") TRY(worker->clock().wait());
-    const auto pushed = std::chrono::steady_clock::now();
-    TRY(worker->pull_rows(table, 0, sums).wait());
-    const auto pulled = std::chrono::steady_clock::now();
-    if (flags.mode == "sync") run.values_ok &= all_are(static_cast<float>((i + 1) * workers));
-    if (i == 0) continue;
-    run.push_ms.push_back(Milliseconds(pushed - start).count());
-    run.pull_ms.push_back(Milliseconds(pulled - pushed).count());
-    run.iteration_ms.push_back(Milliseconds(pulled - start).count());
+Result<> check(const Flags& flags) {
+  TRY(check_transport(flags.adder.cluster.transport));
+  // A float counts by ones up to here.
+  constexpr double kExactMax = 1 << 24;
+  const double pushes = 2.0 * flags.adder.iters + flags.adder.warmup + 1;
+  if (pushes * flags.adder.cluster.workers > kExactMax) {
+    return invalid("--iters {} with {} workers counts higher than a float can: choose fewer", flags.adder.iters,
+                   flags.adder.cluster.workers);
   }
-  TRY(worker->barrier());
-  TRY(worker->pull_rows(table, 0, sums).wait());
-  run.values_ok &= all_are(static_cast<float>((flags.iters + 1) * workers));
-  TRY(worker->leave());
-  return run;
+  return {};
 }
 
-// A folder with the certificates of a cluster that lasts as long as this.
-class ScratchCertificates {
- public:
-  ScratchCertificates() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "pscloud-adder-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
-  }
-  ~ScratchCertificates() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  ScratchCertificates(const ScratchCertificates&) = delete;
-  ScratchCertificates& operator=(const ScratchCertificates&) = delete;
-
-  Result<std::string> issue(Role role) {
-    if (folder_.empty())
-      return unavailable("cannot make a folder for certificates in {}",
-                         std::filesystem::temp_directory_path().string());
-    if (!made_) TRY(make_ca(folder_ + "/ca", "adder", std::chrono::hours(24)));
-    made_ = true;
-    const std::string out = fmt::format("{}/{}", folder_, role_name(role));
-    if (!std::filesystem::exists(out)) {
-      TRY(issue_certificate(folder_ + "/ca", out, role, std::string(role_name(role)), std::chrono::hours(24)));
-    }
-    return out;
-  }
-
- private:
-  std::string folder_;
-  bool made_ = false;
-};
-
-Result<std::vector<WorkerRun>> run_job(const Flags& flags) {
-  ScratchCertificates certificates;
-  NodeOptions common;
-  common.servers = flags.servers;
-  common.workers = flags.workers;
-  common.job = "adder";
-  common.memory_max = uint64_t{64} << 30;
-  common.scheduler = "127.0.0.1:0";
-  common.insecure = flags.transport == "tcp";
-  if (flags.transport == "inproc") {
-    common.local = make_local_network();
-    common.scheduler = "inproc:scheduler";
-  }
-  const auto as = [&](Role role) -> Result<NodeOptions> {
-    NodeOptions options = common;
-    options.role = role;
-    if (flags.transport == "tls") options.tls_dir = TRY(certificates.issue(role));
-    return options;
-  };
-  const auto scheduler = TRY(Node::start(TRY(as(Role::kScheduler))));
-  common.scheduler = scheduler->address();
-  std::vector<std::unique_ptr<Node>> servers;
-  for (int i = 0; i < flags.servers; ++i) servers.push_back(TRY(Node::start(TRY(as(Role::kServer)))));
-  const NodeOptions worker_options = TRY(as(Role::kWorker));
-
-  Mutex mutex;
-  Result<> outcome;
-  std::vector<WorkerRun> runs;
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < flags.workers; ++i) {
-      threads.emplace_back([&] {
-        auto run = run_worker(worker_options, flags);
-        MutexLock lock(mutex);
-        if (run) runs.push_back(std::move(*run));
-        if (!run && outcome) outcome = run.error();
-      });
-    }
-  }
-  TRY(std::move(outcome));
-  for (auto& server : servers) TRY(server->wait());
-  TRY(scheduler->wait());
-  return runs;
+Result<NodeOptions> options_from_environment() {
+  NodeOptions options;
+  TRY(apply_environment(process_environment(), options));
+  return options;
 }
 
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size())))];
+// One worker of a job that somebody else runs.
+Result<AdderOutcome> run_joined(Flags& flags) {
+  const NodeOptions options = TRY(options_from_environment());
+  flags.adder.cluster.transport.name = options.tls_dir.empty() ? "tcp" : "tls";
+  const auto worker = TRY(AdderWorker::join(options, flags.adder.plan));
+  flags.adder.cluster.workers = worker->workers();
+  flags.adder.cluster.servers = worker->servers();
+  for (int i = 0; i < flags.adder.warmup; ++i) TRY(worker->iterate());
+  AdderOutcome outcome;
+  outcome.samples.resize(1);
+  for (int i = 0; i < flags.adder.iters; ++i) outcome.samples[0].push_back(TRY(worker->iterate()));
+  for (const AdderSample& sample : outcome.samples[0]) outcome.cpu_worker_s += sample.cpu_s;
+  outcome.cpu_s = outcome.cpu_worker_s;
+  outcome.cpu_server_s = std::numeric_limits<double>::quiet_NaN();
+  outcome.values_ok = TRY(worker->finish());
+  return outcome;
 }
 
-int report(const Flags& flags, const std::vector<WorkerRun>& runs) {
-  WorkerRun all;
-  for (const WorkerRun& run : runs) {
-    all.values_ok &= run.values_ok;
-    all.push_ms.insert(all.push_ms.end(), run.push_ms.begin(), run.push_ms.end());
-    all.pull_ms.insert(all.pull_ms.end(), run.pull_ms.begin(), run.pull_ms.end());
-    all.iteration_ms.insert(all.iteration_ms.end(), run.iteration_ms.begin(), run.iteration_ms.end());
+int run_worker(const Flags& flags) {
+  set_log_name("worker");
+  const auto options = options_from_environment();
+  if (!options) return fail(options.error());
+  // Its leader says what went wrong.
+  return serve_adder_worker(*options, flags.adder.plan, LineChannel(Fd(STDIN_FILENO))) ? kExitDone : kExitFailed;
+}
+
+int report(const Flags& flags, const AdderOutcome& outcome, double start_s) {
+  if (!flags.adder.tensorboard.empty()) {
+    if (const auto written = write_tensorboard(flags.adder, outcome, start_s); !written) return fail(written.error());
   }
-  const double p50 = quantile(all.iteration_ms, 0.5);
-  // Both directions, of all workers.
-  const double gb_per_s = 2 * flags.size_mb * 1e-3 * static_cast<double>(runs.size()) / (p50 * 1e-3);
-  if (flags.json) {
-    JsonWriter json;
-    json.begin_object().field("servers", flags.servers).field("workers", flags.workers).field("size_mb", flags.size_mb);
-    json.field("iters", flags.iters).field("mode", flags.mode).field("transport", flags.transport);
-    json.field("ms_p50", p50)
-        .field("ms_p95", quantile(all.iteration_ms, 0.95))
-        .field("ms_p99", quantile(all.iteration_ms, 0.99));
-    json.field("push_ms_p50", quantile(all.push_ms, 0.5)).field("pull_ms_p50", quantile(all.pull_ms, 0.5));
-    json.field("gb_per_s", gb_per_s).field("values_ok", all.values_ok).end_object();
-    fmt::print("{}\n", json.text());
-  } else {
-    fmt::print("{} servers, {} workers, {} MB, {} iterations, {}, over {}\n", flags.servers, flags.workers,
-               flags.size_mb, flags.iters, flags.mode, flags.transport);
-    fmt::print("iteration   p50 {:8.2f} ms   p95 {:8.2f} ms   p99 {:8.2f} ms\n", p50, quantile(all.iteration_ms, 0.95),
-               quantile(all.iteration_ms, 0.99));
-    fmt::print("push        p50 {:8.2f} ms\npull        p50 {:8.2f} ms\n", quantile(all.push_ms, 0.5),
-               quantile(all.pull_ms, 0.5));
-    fmt::print("rate        {:.2f} GB/s, both directions\nvalues      {}\n", gb_per_s,
-               all.values_ok ? "all right" : "WRONG");
-  }
-  if (all.values_ok) return kExitDone;
+  fmt::print("{}", flags.json ? adder_json(flags.adder, outcome) + "\n" : adder_text(flags.adder, outcome));
+  if (outcome.values_ok) return kExitDone;
   fmt::print(stderr, "pscloud: some values are not iterations x workers\n");
   return kExitFailed;
 }
 
 int run(Flags flags) {
   set_log_level(LogLevel::kWarning);
-  if (!flags.join) {
-    const auto runs = run_job(flags);
-    return runs ? report(flags, *runs) : fail(runs.error());
+  flags.adder.plan.sync = flags.mode == "sync";
+  if (flags.worker) return run_worker(flags);
+  if (const auto checked = check(flags); !checked) return fail(checked.error());
+  const double start_s = now_s();
+  if (flags.join) {
+    const auto outcome = run_joined(flags);
+    return outcome ? report(flags, *outcome, start_s) : fail(outcome.error());
   }
-  NodeOptions options;
-  if (auto applied = apply_environment(process_environment(), options); !applied) return fail(applied.error());
-  flags.transport = options.tls_dir.empty() ? "tcp" : "tls";
-  auto one = run_worker(options, flags);
-  return one ? report(flags, {std::move(*one)}) : fail(one.error());
+  const Interruption interruption;
+  const auto outcome = run_adder_job(flags.adder, interruption.cancelled());
+  if (interruption.happened()) return fail_interrupted();
+  return outcome ? report(flags, *outcome, start_s) : fail(outcome.error());
 }
 
 }  // namespace
 
 void add_bench_adder(CLI::App& verb, Action& action) {
   const auto flags = std::make_shared<Flags>();
-  verb.add_option("--servers,--ps", flags->servers, "[1]")->type_name("N")->check(CLI::Range(1, 64));
-  verb.add_option("--workers", flags->workers, "[1]")->type_name("N")->check(CLI::Range(1, 64));
-  verb.add_option("--size-mb", flags->size_mb, "of the tensor [100]")
-      ->type_name("MB")
-      ->check(CLI::Range(0.001, 100000.0));
-  verb.add_option("--iters", flags->iters, "[20]")->type_name("N")->check(CLI::Range(1, 1000000));
-  verb.add_option("--mode", flags->mode, "sync or async [sync]")->check(CLI::IsMember({"sync", "async"}));
-  verb.add_option("--transport", flags->transport, "inproc, tcp or tls [inproc]")
-      ->check(CLI::IsMember({"inproc", "tcp", "tls"}));
+  AdderFlags& adder = flags->adder;
+  add_number(verb, "--servers,--ps", adder.cluster.servers, 1, 64, "server processes [1]");
+  add_number(verb, "--server-threads", adder.cluster.server_threads, 1, 64, "of each server [1]");
+  add_number(verb, "--workers", adder.cluster.workers, 1, 64, "worker processes [1]");
+  add_number(verb, "--size-mb", adder.plan.size_mb, 0.001, 100000.0, "of the tensor [100]", "MB");
+  add_number(verb, "--iters", adder.iters, 1, 1000000, "timed iterations [100]");
+  add_number(verb, "--warmup", adder.warmup, 0, 1000000, "iterations before these [3]");
+  add_choice(verb, "--mode", flags->mode, {"sync", "async"}, "sync or async [sync]", "MODE");
+  add_transport_flags(verb, adder.cluster.transport, true);
+  verb.add_option("--tensorboard", adder.tensorboard, "write each step for TensorBoard")->type_name("DIR");
   verb.add_flag("--join", flags->join, "be a worker of a running job");
   verb.add_flag("--json", flags->json, "for programs");
+  verb.add_flag("--as-worker", flags->worker)->group("");
   verb.footer(kAbout);
   verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

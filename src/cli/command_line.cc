@@ -45,7 +45,9 @@ std::vector<CLI::App*> verbs_of(CLI::App& app) {
 
 std::vector<std::string> verb_names(CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
+  for (const CLI::App* verb : verbs_of(app)) {
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());  // without a group it is not for people
+  }
   return names;
 }
 

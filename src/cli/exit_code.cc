@@ -23,6 +23,11 @@ int fail(const Error& error) {
   return exit_code(error.code);
 }
 
+int fail_interrupted() {
+  fmt::print(stderr, "pscloud: interrupted\n");
+  return kExitInterrupted;
+}
+
 int fail_usage(std::string_view message, std::string_view hint) {
   fmt::print(stderr, "pscloud: {}\n  {}\n", escape_controls(message), hint);
   return kExitUsage;

@@ -21,4 +21,7 @@ int fail(const Error& error);
 // The same for a wrong use, with what to do next.
 int fail_usage(std::string_view message, std::string_view hint);
 
+// The same when the user ended it.
+int fail_interrupted();
+
 }  // namespace pscloud

@@ -46,6 +46,7 @@ struct Flags {
   std::map<std::string, std::string> values;  // by variable, "PSCLOUD_ROLE"
   bool json = false;
   bool verbose = false;
+  bool quiet = false;
 };
 
 // The flags, and where these are silent the environment.
@@ -102,6 +103,7 @@ int run(const Flags& flags) {
   const auto options = node_options(flags);
   if (!options) return fail(options.error());
   set_log_name(std::string(role_name(options->role)));
+  if (flags.quiet) set_log_level(LogLevel::kWarning);
   if (flags.verbose) set_log_level(LogLevel::kDebug);
 
   Signals signals;
@@ -151,6 +153,7 @@ void add_node(CLI::App& verb, Action& action) {
   }
   verb.add_flag("--json", flags->json, "the line that says where the node is, for programs")->group("Output");
   verb.add_flag("--verbose", flags->verbose, "log details")->group("Output");
+  verb.add_flag("--quiet", flags->quiet, "log only what is wrong")->group("Output");
   verb.footer(kAbout);
   verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }

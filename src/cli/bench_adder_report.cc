@@ -1,0 +1,138 @@
+#include "cli/bench_adder_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "base/json.h"
+#include "cli/quantiles.h"
+#include "io/tensorboard.h"
+
+namespace pscloud {
+namespace {
+
+// The numbers of a report that are made of others.
+struct Summary {
+  Quantiles iteration, push, pull;
+  double fused, add, add2, copy, socket;
+  double limit = NAN;
+  std::string limit_name;
+  double gb_per_s;
+
+  Summary(const AdderFlags& flags, const AdderOutcome& outcome)
+      : iteration(outcome.all(&AdderSample::iteration_ms)),
+        push(flags.plan.sync ? outcome.all(&AdderSample::push_ms) : std::vector<double>{}),
+        pull(flags.plan.sync ? outcome.all(&AdderSample::pull_ms) : std::vector<double>{}),
+        fused(quantile(outcome.fused_ms, 0.5)),
+        add(quantile(outcome.add_ms, 0.5)),
+        add2(quantile(outcome.add2_ms, 0.5)),
+        copy(quantile(outcome.copy_ms, 0.5)),
+        socket(quantile(outcome.socket_ms, 0.5)) {
+    // Both directions, of all workers that were measured.
+    const auto workers = static_cast<double>(outcome.samples.size());
+    gb_per_s = 2 * flags.plan.size_mb * 1e-3 * workers / (iteration.p50 * 1e-3);
+    if (!std::isnan(socket)) {
+      limit = socket;
+      limit_name = "raw socket, both ways";
+    } else if (flags.cluster.servers * flags.cluster.server_threads > 1) {
+      limit = add2;
+      limit_name = "add in place, 2 cores";
+    } else {
+      limit = add;
+      limit_name = "add in place, 1 core";
+    }
+  }
+};
+
+std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.2f}", value); }
+
+std::string counted(int count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
+}  // namespace
+
+std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
+  const Summary s(flags, outcome);
+  JsonWriter json;
+  json.begin_object();
+  json.field("servers", flags.cluster.servers).field("server_threads", flags.cluster.server_threads);
+  json.field("workers", flags.cluster.workers).field("size_mb", flags.plan.size_mb);
+  json.field("iters", flags.iters).field("warmup", flags.warmup).field("mode", flags.plan.sync ? "sync" : "async");
+  json.field("transport", flags.cluster.transport.name).field("lent", flags.cluster.transport.lent);
+  json.field("own_processes", flags.cluster.transport.own_processes());
+  json.field("ms_p50", s.iteration.p50).field("ms_p95", s.iteration.p95).field("ms_p99", s.iteration.p99);
+  json.field("ms_min", s.iteration.min).field("push_ms_p50", s.push.p50).field("pull_ms_p50", s.pull.p50);
+  json.field("gb_per_s", s.gb_per_s);
+  if (!std::isnan(s.fused)) json.field("fused_ms_p50", s.fused).field("fused_ratio_to_limit", s.fused / s.limit);
+  json.field("limit_ms", s.limit).field("ratio_to_limit", s.iteration.p50 / s.limit);
+  json.field("limit_add_ms", s.add).field("limit_add2_ms", s.add2).field("limit_memcpy_ms", s.copy);
+  if (!std::isnan(s.socket)) json.field("limit_socket_ms", s.socket);
+  json.field("cpu_worker_s", outcome.cpu_worker_s).field("cpu_server_s", outcome.cpu_server_s);
+  json.field("cpu_s", outcome.cpu_s).field("values_ok", outcome.values_ok).end_object();
+  return json.text();
+}
+
+std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome) {
+  const Summary s(flags, outcome);
+  std::string text;
+  const auto line = [&text]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+    text += '\n';
+  };
+  line("{} of {}, {}, {} MB each way, {} iterations, {}, over {}, {}", counted(flags.cluster.servers, "server"),
+       counted(flags.cluster.server_threads, "thread"), counted(flags.cluster.workers, "worker"), flags.plan.size_mb,
+       flags.iters, flags.plan.sync ? "sync" : "async", flags.cluster.transport.name,
+       flags.cluster.transport.own_processes() ? "own processes" : "threads of one process");
+  line("");
+  line("{:<24}{:>10}{:>10}{:>10}{:>10}", "milliseconds", "p50", "p95", "p99", "min");
+  const auto row = [&line](const char* name, const Quantiles& q) {
+    line("{:<24}{:>10}{:>10}{:>10}{:>10}", name, number(q.p50), number(q.p95), number(q.p99), number(q.min));
+  };
+  row(flags.plan.sync ? "iteration" : "iteration (push_pull)", s.iteration);
+  if (flags.plan.sync) row("  push", s.push);
+  if (flags.plan.sync) row("  pull", s.pull);
+  if (!outcome.fused_ms.empty()) row("push_pull in one", Quantiles(outcome.fused_ms));
+  if (!std::isnan(s.add)) {
+    line("");
+    line("the same bytes, at least");
+    if (!std::isnan(s.socket)) line("{:<24}{:>10}", "raw socket, both ways", number(s.socket));
+    line("{:<24}{:>10}", "add in place, 1 core", number(s.add));
+    line("{:<24}{:>10}", "add in place, 2 cores", number(s.add2));
+    line("{:<24}{:>10}", "memcpy", number(s.copy));
+    line("");
+    line("an iteration took {} times the limit ({}){}", number(s.iteration.p50 / s.limit), s.limit_name,
+         std::isnan(s.fused) ? "" : fmt::format("; push_pull in one {}", number(s.fused / s.limit)));
+  } else {
+    line("");
+  }
+  line("rate      {} GB/s, both directions", number(s.gb_per_s));
+  const double to_ms = 1000.0 / flags.iters;
+  if (std::isnan(outcome.cpu_server_s)) {
+    line("cpu       {} ms an iteration, {}", number(outcome.cpu_s * to_ms),
+         std::isnan(outcome.cpu_worker_s) ? "all together" : "of this worker");
+  } else {
+    line("cpu       {} ms an iteration of workers, {} ms of servers", number(outcome.cpu_worker_s * to_ms),
+         number(outcome.cpu_server_s * to_ms));
+  }
+  line("values    {}", outcome.values_ok ? "all right" : "WRONG");
+  return text;
+}
+
+Result<> write_tensorboard(const AdderFlags& flags, const AdderOutcome& outcome, double start_s) {
+  auto writer = TRY(TensorBoardWriter::create(flags.tensorboard, start_s));
+  double now_s = start_s;
+  int64_t step = 0;
+  for (const AdderSample& sample : outcome.samples.front()) {
+    now_s += sample.iteration_ms * 1e-3;
+    std::vector<TensorBoardScalar> scalars{{"iteration_ms", sample.iteration_ms},
+                                           {"rate", 2 * flags.plan.size_mb / (sample.iteration_ms * 1e-3)}};
+    if (flags.plan.sync) {
+      scalars.push_back({"worker_push", sample.push_ms});
+      scalars.push_back({"worker_fetch", sample.pull_ms});
+    }
+    TRY(writer.write(now_s, step++, scalars));
+  }
+  return {};
+}
+
+}  // namespace pscloud

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "pscloud/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pscloud {
+
+// How the nodes of a benchmark talk: the flags that every `pscloud bench` shares.
+struct BenchTransport {
+  std::string name = "tcp";
+  bool lent = false;           // buffers that servers read and write in place
+  std::string processes = "";  // own or threads; empty chooses
+
+  // Servers and workers are processes of their own, not threads of this one.
+  bool own_processes() const { return processes != "threads" && name != "inproc"; }
+};
+
+// --transport, and --processes where `with_processes`.
+void add_transport_flags(CLI::App& verb, BenchTransport& transport, bool with_processes);
+
+// kInvalid names what is there instead, if this program cannot do what was asked for.
+Result<> check_transport(const BenchTransport& transport);
+
+}  // namespace pscloud

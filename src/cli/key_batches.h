@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// Draws ranks 0..count-1, where rank r comes with probability in proportion to (r + 1)^-s: word and feature counts are
+// like that. s = 0 gives each the same chance. No tables: rejection-inversion (Hormann and Derflinger 1996).
+class ZipfRanks {
+ public:
+  ZipfRanks(uint64_t count, double s);
+  uint64_t draw(Random& random) const;
+
+ private:
+  double integral(double x) const;  // of the density that lies above the probabilities
+  double inverse_integral(double y) const;
+
+  const double s_;
+  const double count_;
+  double low_, high_;
+};
+
+// Makes the key lists of a sparse benchmark: strictly increasing keys below `keys`.
+class KeyBatches {
+ public:
+  // `zipf_s` 0: each key is as likely. Otherwise some are hot, scattered over all keys. `batch` <= `keys`.
+  KeyBatches(uint64_t keys, size_t batch, double zipf_s, uint64_t seed);
+
+  // As many as `batch`, or fewer if hot keys leave no chance to find so many different ones.
+  std::vector<Key> next();
+
+ private:
+  Key draw();
+
+  const uint64_t keys_;
+  const size_t batch_;
+  Random random_;
+  std::unique_ptr<ZipfRanks> zipf_;  // null: uniform
+  std::vector<bool> taken_;          // by the batch that is being made
+};
+
+}  // namespace pscloud

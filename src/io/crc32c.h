@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+
+namespace pscloud {
+
+// CRC-32C (Castagnoli), the checksum of TFRecord files, RFC 3720 and others. A byte at a time: for small records.
+uint32_t crc32c(Bytes bytes);
+
+}  // namespace pscloud
