@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "pscloud/error.h"
@@ -87,6 +88,8 @@ class Worker {
   // Waits for all requests, then says goodbye: this worker is done. Nothing may be asked afterwards.
   virtual Result<> leave() = 0;
 
+  // How it reaches the servers: "shm", "tcp", "tls", "inproc", or two of them ("shm and tls").
+  virtual std::string transport() const = 0;
   virtual int rank() const = 0;
   virtual int workers() const = 0;  // alive now
   virtual int servers() const = 0;

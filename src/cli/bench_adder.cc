@@ -76,12 +76,12 @@ Result<NodeOptions> options_from_environment() {
 // One worker of a job that somebody else runs.
 Result<AdderOutcome> run_joined(Flags& flags) {
   const NodeOptions options = TRY(options_from_environment());
-  flags.adder.cluster.transport.name = options.tls_dir.empty() ? "tcp" : "tls";
   const auto worker = TRY(AdderWorker::join(options, flags.adder.plan));
   flags.adder.cluster.workers = worker->workers();
   flags.adder.cluster.servers = worker->servers();
   for (int i = 0; i < flags.adder.warmup; ++i) TRY(worker->iterate());
   AdderOutcome outcome;
+  outcome.transport = worker->transport();
   outcome.samples.resize(1);
   for (int i = 0; i < flags.adder.iters; ++i) outcome.samples[0].push_back(TRY(worker->iterate()));
   for (const AdderSample& sample : outcome.samples[0]) outcome.cpu_worker_s += sample.cpu_s;
@@ -112,6 +112,7 @@ int report(const Flags& flags, const AdderOutcome& outcome, double start_s) {
 int run(Flags flags) {
   set_log_level(LogLevel::kWarning);
   flags.adder.plan.sync = flags.mode == "sync";
+  flags.adder.plan.lent = flags.adder.cluster.transport.lent;
   if (flags.worker) return run_worker(flags);
   if (const auto checked = check(flags); !checked) return fail(checked.error());
   const double start_s = now_s();

@@ -57,13 +57,14 @@ class AdderJob {
 };
 
 Result<> AdderJob::start_workers() {
-  const std::vector<std::string> arguments{"bench",
+  std::vector<std::string> arguments{"bench",
                                            "adder",
                                            "--as-worker",
                                            "--size-mb",
                                            fmt::to_string(flags_.plan.size_mb),
                                            "--mode",
                                            flags_.plan.sync ? "sync" : "async"};
+  if (flags_.plan.lent) arguments.emplace_back("--lent");
   for (int i = 0; i < flags_.cluster.workers; ++i) {
     auto [ours, theirs] = TRY(LineChannel::make_pair());
     LedWorker worker{{}, {}, LineChannel(std::move(ours))};
@@ -77,7 +78,9 @@ Result<> AdderJob::start_workers() {
     workers_.push_back(std::move(worker));
   }
   for (LedWorker& worker : workers_) {
-    if (const std::string line = TRY(hear(worker)); line != "ready") return corrupt("a worker said \"{}\"", line);
+    const std::string line = TRY(hear(worker));
+    if (!line.starts_with("ready ")) return corrupt("a worker said \"{}\"", line);
+    outcome_.transport = line.substr(std::string_view("ready ").size());
   }
   return {};
 }

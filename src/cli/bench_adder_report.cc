@@ -51,6 +51,11 @@ std::string counted(int count, const char* what) { return fmt::format("{} {}{}",
 
 }  // namespace
 
+// What the workers got; before they said so, what was asked for.
+static std::string transport_of(const AdderFlags& flags, const AdderOutcome& outcome) {
+  return outcome.transport.empty() ? flags.cluster.transport.name : outcome.transport;
+}
+
 std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
   const Summary s(flags, outcome);
   JsonWriter json;
@@ -58,7 +63,7 @@ std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
   json.field("servers", flags.cluster.servers).field("server_threads", flags.cluster.server_threads);
   json.field("workers", flags.cluster.workers).field("size_mb", flags.plan.size_mb);
   json.field("iters", flags.iters).field("warmup", flags.warmup).field("mode", flags.plan.sync ? "sync" : "async");
-  json.field("transport", flags.cluster.transport.name).field("lent", flags.cluster.transport.lent);
+  json.field("transport", transport_of(flags, outcome)).field("lent", flags.cluster.transport.lent);
   json.field("own_processes", flags.cluster.transport.own_processes());
   json.field("ms_p50", s.iteration.p50).field("ms_p95", s.iteration.p95).field("ms_p99", s.iteration.p99);
   json.field("ms_min", s.iteration.min).field("push_ms_p50", s.push.p50).field("pull_ms_p50", s.pull.p50);
@@ -81,7 +86,7 @@ std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome) {
   };
   line("{} of {}, {}, {} MB each way, {} iterations, {}, over {}, {}", counted(flags.cluster.servers, "server"),
        counted(flags.cluster.server_threads, "thread"), counted(flags.cluster.workers, "worker"), flags.plan.size_mb,
-       flags.iters, flags.plan.sync ? "sync" : "async", flags.cluster.transport.name,
+       flags.iters, flags.plan.sync ? "sync" : "async", transport_of(flags, outcome),
        flags.cluster.transport.own_processes() ? "own processes" : "threads of one process");
   line("");
   line("{:<24}{:>10}{:>10}{:>10}{:>10}", "milliseconds", "p50", "p95", "p99", "min");

@@ -36,16 +36,24 @@ Result<std::unique_ptr<AdderWorker>> AdderWorker::join(const NodeOptions& option
   spec.kind = TableKind::kDense;
   spec.rows = plan.rows();
   const Table table = TRY(worker->create_table(spec));
+  LentFloats ones;
+  if (plan.lent) {
+    ones = TRY(worker->lend(plan.rows()));
+  } else {
+    const auto own = std::make_shared<std::vector<float>>(plan.rows());
+    ones = {*own, own};
+  }
+  std::ranges::fill(ones.values, 1.0f);
   TRY(worker->barrier());
-  return std::unique_ptr<AdderWorker>(new AdderWorker(std::move(worker), table, plan));
+  return std::unique_ptr<AdderWorker>(new AdderWorker(std::move(worker), table, plan, std::move(ones)));
 }
 
-AdderWorker::AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan)
+AdderWorker::AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan, LentFloats ones)
     : worker_(std::move(worker)),
       table_(std::move(table)),
       plan_(plan),
       workers_(worker_->workers()),
-      ones_(plan.rows(), 1.0f),
+      ones_(std::move(ones)),
       sums_(plan.rows()) {}
 
 void AdderWorker::check_values() { values_ok_ &= all_equal(sums_, static_cast<float>(pushes_ * workers_)); }
@@ -56,7 +64,7 @@ Result<AdderSample> AdderWorker::iterate_in_step() {
   const bool alone = workers_ == 1;
   const double cpu_before = own_cpu_s();
   const auto start = SteadyClock::now();
-  TRY(worker_->push_rows(table_, 0, ones_).wait());
+  TRY(worker_->push_rows(table_, 0, ones_.values).wait());
   const auto pushed = SteadyClock::now();
   if (!alone) TRY(worker_->barrier());
   const auto all_pushed = SteadyClock::now();
@@ -75,7 +83,7 @@ Result<AdderSample> AdderWorker::iterate_in_step() {
 Result<AdderSample> AdderWorker::iterate_fused() {
   const double cpu_before = own_cpu_s();
   const auto start = SteadyClock::now();
-  TRY(worker_->push_pull_rows(table_, 0, ones_, sums_).wait());
+  TRY(worker_->push_pull_rows(table_, 0, ones_.values, sums_).wait());
   const auto end = SteadyClock::now();
   const double cpu_s = own_cpu_s() - cpu_before;
   ++pushes_;
@@ -120,7 +128,7 @@ namespace {
 
 Result<> obey(const NodeOptions& options, const AdderPlan& plan, LineChannel& lines) {
   const auto worker = TRY(AdderWorker::join(options, plan));
-  TRY(lines.write_line("ready"));
+  TRY(lines.write_line("ready " + worker->transport()));
   while (true) {
     const std::string order = TRY(lines.read_line(kOrderTimeout));
     if (order == "finish") return lines.write_line(TRY(worker->finish()) ? "values ok" : "values wrong");

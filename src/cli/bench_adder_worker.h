@@ -15,6 +15,7 @@ namespace pscloud {
 struct AdderPlan {
   double size_mb = 100;
   bool sync = true;
+  bool lent = false;  // push from memory that the servers read in place
 
   uint64_t rows() const;
 };
@@ -41,6 +42,7 @@ class AdderWorker {
   Result<AdderSample> iterate_fused();
 
   int workers() const { return workers_; }
+  std::string transport() const { return worker_->transport(); }
   int servers() const { return worker_->servers(); }
 
   // Nobody goes on until all are here.
@@ -50,7 +52,7 @@ class AdderWorker {
   Result<bool> finish();
 
  private:
-  AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan);
+  AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan, LentFloats ones);
   Result<AdderSample> iterate_in_step();
   void check_values();
 
@@ -58,8 +60,7 @@ class AdderWorker {
   Table table_;
   const AdderPlan plan_;
   const int workers_;
-  // Lent buffers of the worker will take the place of these two.
-  std::vector<float> ones_;
+  const LentFloats ones_;
   std::vector<float> sums_;
   int pushes_ = 0;
   bool values_ok_ = true;
@@ -68,7 +69,7 @@ class AdderWorker {
 // A worker that another process (or thread) leads, line by line:
 //   run N | fused N    answered by N lines of a sample, as encode_sample() makes them
 //   finish             answered by "values ok" or "values wrong"
-// Before the first order it says "ready". After an error it says "error CODE MESSAGE" and ends.
+// Before the first order it says "ready TRANSPORT". After an error it says "error CODE MESSAGE" and ends.
 Result<> serve_adder_worker(const NodeOptions& options, const AdderPlan& plan, LineChannel lines);
 
 // The other end's half: what those lines say. An error of the worker becomes one here.

@@ -59,7 +59,8 @@ Result<NodeOptions> BenchCluster::options_for(Role role) {
   options.owners = spec_.server_threads;
   options.memory_max = kMemoryMax;
   options.local = worker_options_.local;
-  options.insecure = spec_.transport.name == "tcp";
+  options.insecure = spec_.transport.name == "tcp" || spec_.transport.shared_memory();
+  options.shared_memory = spec_.transport.shared_memory();
   if (spec_.transport.name == "tls") options.tls_dir = TRY(certificates_.issue(role));
   return options;
 }
@@ -92,6 +93,7 @@ Result<> BenchCluster::start_server_process() {
                                      "--http",      options.http,      "--owners", std::to_string(options.owners)};
   arguments.insert(arguments.end(), {"--memory-max", std::to_string(options.memory_max)});
   if (options.insecure) arguments.emplace_back("--insecure");
+  if (!options.shared_memory) arguments.insert(arguments.end(), {"--shared-memory", "0"});
   if (!options.tls_dir.empty()) arguments.insert(arguments.end(), {"--tls-dir", options.tls_dir});
   auto [ours, theirs] = TRY(LineChannel::make_pair());
   auto process = TRY(ChildProcess::start(arguments, {}, std::move(theirs)));
@@ -103,6 +105,7 @@ std::vector<std::string> BenchCluster::worker_environment() const {
   std::vector<std::string> environment{"PSCLOUD_ROLE=worker", "PSCLOUD_SCHEDULER=" + worker_options_.scheduler,
                                        "PSCLOUD_JOB=" + worker_options_.job};
   if (worker_options_.insecure) environment.emplace_back("PSCLOUD_INSECURE=1");
+  if (!worker_options_.shared_memory) environment.emplace_back("PSCLOUD_SHARED_MEMORY=0");
   if (!worker_options_.tls_dir.empty()) environment.push_back("PSCLOUD_TLS_DIR=" + worker_options_.tls_dir);
   return environment;
 }

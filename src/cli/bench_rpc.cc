@@ -44,6 +44,7 @@ struct Flags {
 };
 
 struct Outcome {
+  std::string transport;  // what the worker got
   std::vector<double> pull_us, raw_us;
   uint64_t messages = 0;  // with several in flight
   double seconds = 0;
@@ -122,6 +123,7 @@ Result<Outcome> measure(const Flags& flags, const Cancelled& cancelled) {
   const auto span =
       std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(flags.seconds / kRounds));
   Outcome warm_up, outcome;
+  outcome.transport = worker->transport();
   TRY(run.round_trips(span / 2, warm_up));
   TRY(run.many(span / 2, warm_up));
   TRY(peer.round_trips(static_cast<size_t>(flags.size_bytes), 100, warm_up.raw_us));
@@ -142,7 +144,7 @@ Result<Outcome> measure(const Flags& flags, const Cancelled& cancelled) {
 void print_json(const Flags& flags, const Outcome& outcome) {
   const Quantiles pull(outcome.pull_us), raw(outcome.raw_us);
   JsonWriter json;
-  json.begin_object().field("transport", flags.transport.name).field("size_bytes", flags.size_bytes);
+  json.begin_object().field("transport", outcome.transport).field("size_bytes", flags.size_bytes);
   json.field("seconds", flags.seconds).field("in_flight", flags.in_flight);
   json.field("us_p50", pull.p50).field("us_p99", pull.p99).field("us_min", pull.min);
   json.field("limit_us_p50", raw.p50).field("limit_us_p99", raw.p99).field("ratio_to_limit", outcome.ratio());
@@ -152,7 +154,7 @@ void print_json(const Flags& flags, const Outcome& outcome) {
 }
 
 void print_text(const Flags& flags, const Outcome& outcome) {
-  fmt::print("a pull of {} bytes over {}, {}\n\n", flags.size_bytes, flags.transport.name,
+  fmt::print("a pull of {} bytes over {}, {}\n\n", flags.size_bytes, outcome.transport,
              flags.transport.own_processes() ? "own processes" : "threads of one process");
   fmt::print("{:<28}{:>10}{:>10}{:>10}\n", "round trip, microseconds", "p50", "p99", "min");
   const auto row = [](const char* name, const Quantiles& q) {

@@ -62,7 +62,7 @@ void print_json(const SparseFlags& flags, const SparseOutcome& outcome) {
   json.field("distribution", flags.distribution);
   if (flags.distribution == "zipf") json.field("zipf_s", flags.zipf_s);
   json.field("updater", flags.updater).field("cached", flags.cached).field("in_flight", flags.in_flight);
-  json.field("server_threads", flags.server_threads).field("transport", flags.transport.name);
+  json.field("server_threads", flags.server_threads).field("transport", outcome.transport);
   json.field("mkeys_per_s", s.mkeys_per_s).field("ns_per_key", s.ns_per_key);
   json.field("ms_p50", ms.p50).field("ms_p95", ms.p95).field("ms_p99", ms.p99).field("ms_min", ms.min);
   json.field("limit_ns_per_key", s.limit_ns_per_key).field("limit_mkeys_per_s", 1e3 / s.limit_ns_per_key);
@@ -77,7 +77,7 @@ void print_text(const SparseFlags& flags, const SparseOutcome& outcome) {
   const Quantiles ms(outcome.batch_ms);
   fmt::print("push_pull of {:.0f} {} keys{} of {:.0f}, width {}, {}, {} in flight, over {}\n\n", flags.batch,
              flags.distribution, flags.cached ? ", known lists," : "", flags.keys, flags.width, flags.updater,
-             flags.in_flight, flags.transport.name);
+             flags.in_flight, outcome.transport);
   fmt::print("{:<28}{:>10}{:>10}\n", "", "Mkeys/s", "ns/key");
   fmt::print("{:<28}{:>10.2f}{:>10.1f}\n", "push_pull", s.mkeys_per_s, s.ns_per_key);
   fmt::print("{:<28}{:>10.2f}{:>10.1f}\n", "plain array, same keys", 1e3 / s.limit_ns_per_key, s.limit_ns_per_key);

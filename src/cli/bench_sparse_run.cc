@@ -114,6 +114,7 @@ Result<> SparseRun::join() {
   cluster_ =
       TRY(BenchCluster::start({.server_threads = flags_.server_threads, .transport = flags_.transport}, cancelled_));
   worker_ = TRY(Worker::join(cluster_->worker_options()));
+  outcome_.transport = worker_->transport();
   table_ = TRY(worker_->create_table(spec));
   return {};
 }

@@ -12,10 +12,11 @@ namespace pscloud {
 
 // How the nodes of a benchmark talk: the flags that every `pscloud bench` shares.
 struct BenchTransport {
-  std::string name = "tcp";
+  std::string name = "auto";
   bool lent = false;           // buffers that servers read and write in place
   std::string processes = "";  // own or threads; empty chooses
 
+  bool shared_memory() const { return name == "auto" || name == "shm"; }
   // Servers and workers are processes of their own, not threads of this one.
   bool own_processes() const { return processes != "threads" && name != "inproc"; }
 };

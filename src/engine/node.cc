@@ -181,7 +181,7 @@ class ServerNode final : public Node {
     }
     std::string local_address;
     if (options.shared_memory && !local) {
-      auto listening = owner->loop->transport().listen_local();
+      auto listening = owner->loop->transport().listen("unix:");
       if (!listening) log_warning("no shared memory: {}", listening.error().message);
       local_address = listening ? *listening : "";
     }

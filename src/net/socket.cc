@@ -19,7 +19,7 @@ constexpr int kBacklog = 1024;
 constexpr int kUserTimeoutMs = 10000;
 
 Fd open_socket(const Endpoint& endpoint) {
-  return Fd(socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, endpoint.storage.ss_family == AF_UNIX ? 0 : IPPROTO_TCP));
+  return Fd(socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 void set_option(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }

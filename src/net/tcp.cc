@@ -46,6 +46,7 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   ~TcpTransport() override { forget_lanes(); }
 
   Result<std::string> listen(const std::string& address) override {
+    if (address.starts_with(kLocal)) return listen_local(address.substr(kLocal.size()));
     Address wanted = TRY(parse_address(address));
     const auto endpoints = TRY(resolve(wanted, true));
     // Everywhere is allowed too: each caller is looked at.
@@ -59,21 +60,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     Fd fd = TRY(listen_on(endpoints.front()));
     wanted.port = parse_address(local_endpoint(fd.get()).text())->port;
 
-    auto listener = std::make_unique<Listener>(Listener{std::move(fd)});
-    listener->watch = TRY(
-        reactor_->watch(listener->socket.get(), [this, l = listener.get()](Reactor::Change) { accept_callers(*l); }));
-    listeners_.push_back(std::move(listener));
+    TRY(accept_at(std::move(fd)));
     return wanted.text();
-  }
-
-  Result<std::string> listen_local() override {
-    Random random = Random::from_system();
-    const std::string name = fmt::format("pscloud-{:016x}{:016x}", random.next(), random.next());
-    auto listener = std::make_unique<Listener>(Listener{TRY(listen_on(unix_endpoint(name)))});
-    listener->watch = TRY(
-        reactor_->watch(listener->socket.get(), [this, l = listener.get()](Reactor::Change) { accept_callers(*l); }));
-    listeners_.push_back(std::move(listener));
-    return std::string(kLocal) + name;
   }
 
   Result<Buffer> lend(size_t size) override { return lent_.lend(size); }
@@ -217,6 +205,24 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
 
   TcpConnectionOwner& owner() { return *this; }
 
+  Result<std::string> listen_local(std::string name) {
+    if (name.empty()) {
+      Random random = Random::from_system();
+      name = fmt::format("pscloud-{:016x}{:016x}", random.next(), random.next());
+    }
+    const std::string address = std::string(kLocal) + name;
+    TRY(accept_at(TRY(listen_on(unix_endpoint(name)).at(address))));
+    return address;
+  }
+
+  Result<> accept_at(Fd fd) {
+    auto listener = std::make_unique<Listener>(Listener{std::move(fd)});
+    listener->watch = TRY(
+        reactor_->watch(listener->socket.get(), [this, l = listener.get()](Reactor::Change) { accept_callers(*l); }));
+    listeners_.push_back(std::move(listener));
+    return {};
+  }
+
   TcpConnection& add(std::unique_ptr<TcpConnection> connection) {
     const LaneId lane = connection->lane();
     return *lanes_.emplace(lane, std::move(connection)).first->second;
@@ -314,7 +320,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     }
     const LaneId lane = ++last_lane_;
     ++strangers_;
-    add(std::make_unique<TcpConnection>(owner(), lane, from.text(), std::move(fd))).start();
+    const bool local = from.storage.ss_family == AF_UNIX;
+    add(std::make_unique<TcpConnection>(owner(), lane, from.text(), std::move(fd), local)).start();
   }
 
   // The timer is moved only to an earlier time: a node asks again after each message, mostly for later.

@@ -24,8 +24,8 @@ TcpConnection::TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string
   set_deadline(owner_.options().connect_timeout);
 }
 
-TcpConnection::TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd)
-    : owner_(owner), lane_(lane), address_(std::move(address)), socket_(std::move(fd)) {}
+TcpConnection::TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd, bool local)
+    : owner_(owner), lane_(lane), address_(std::move(address)), socket_(std::move(fd)), local_(local) {}
 
 TcpConnection::~TcpConnection() {
   clear_deadline();
@@ -53,8 +53,10 @@ void TcpConnection::on_deadline() {
       fail(unavailable("{}: no connection within {}", address_, seconds_text(options.connect_timeout)));
       break;
     case State::kHandshake:
+      fail(unavailable("{}: no TLS handshake within {}", address_, seconds_text(options.handshake_timeout)));
+      break;
     case State::kSharing:
-      fail(unavailable("{}: no handshake within {}", address_, seconds_text(options.handshake_timeout)));
+      fail(unavailable("{}: no shared memory within {}", address_, seconds_text(options.handshake_timeout)));
       break;
     case State::kOpen:
       fail(timed_out("{}: sent no frame within {}", address_, seconds_text(options.first_frame_timeout)));
@@ -107,7 +109,7 @@ void TcpConnection::start() {
 }
 
 void TcpConnection::dial(std::vector<Endpoint> endpoints) {
-  expected_local_ = !endpoints.empty() && endpoints.front().storage.ss_family == AF_UNIX;
+  local_ = !endpoints.empty() && endpoints.front().storage.ss_family == AF_UNIX;
   endpoints_ = std::move(endpoints);
   last_failure_ = unavailable("has no address");
   dial_next();
@@ -153,7 +155,7 @@ void TcpConnection::handshake() {
     case Progress::kFailed: return fail(stream_failure());
     case Progress::kDone: break;
   }
-  if (remote_endpoint(socket_.get()).storage.ss_family == AF_UNIX) return share_memory();
+  if (local_) return share_memory();
   become_open();
 }
 
@@ -350,7 +352,7 @@ void TcpConnection::send(Frame frame) {
   CHECK(frame.payload_size() <= kPayloadBytesMax, "payload of {} bytes", frame.payload_size());
   if (state_ == State::kClosing || state_ == State::kGone || write_failure_) return;
   if (link()) return link_->send(std::move(frame));
-  if (link_ || expected_local_) return early_.push_back(std::move(frame));
+  if (link_ || local_) return early_.push_back(std::move(frame));
   unsent_bytes_ += frame.size();
   const HeaderBytes header = encode_header(frame, check_payloads_);
   queue_.push_back({header, std::move(frame.payload), std::move(frame.values)});

@@ -51,8 +51,8 @@ class TcpConnection {
  public:
   // One that is to connect: dial() follows, or fail().
   TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Role expected);
-  // One that was accepted.
-  TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd);
+  // One that was accepted; `local`: on a unix socket, to go on through shared memory.
+  TcpConnection(TcpConnectionOwner& owner, LaneId lane, std::string address, Fd fd, bool local);
   ~TcpConnection();
   TcpConnection(const TcpConnection&) = delete;
   TcpConnection& operator=(const TcpConnection&) = delete;
@@ -142,7 +142,7 @@ class TcpConnection {
   uint64_t bell_watch_ = 0;
   bool read_wants_write_ = false;
   bool peer_ended_ = false;
-  bool expected_local_ = false;  // to be a lane through shared memory
+  bool local_ = false;  // to be a lane through shared memory
   bool write_wants_read_ = false;
 
   // The frame that is arriving: first its header, then its payload straight to where it stays.

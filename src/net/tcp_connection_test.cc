@@ -45,7 +45,7 @@ class FakeOwner final : public TcpConnectionOwner {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     other_end_ = Fd(ends[1]);
-    connection_ = std::make_unique<TcpConnection>(*this, 1, "peer", Fd(ends[0]));
+    connection_ = std::make_unique<TcpConnection>(*this, 1, "peer", Fd(ends[0]), false);
   }
 
   Reactor& reactor() override { return *reactor_; }

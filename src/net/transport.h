@@ -47,12 +47,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Binds and accepts lanes; returns the address others can connect to, with the port that was got.
+  // Binds and accepts lanes; returns the address others can connect to, with the port that was got. "unix:" accepts
+  // lanes through shared memory from processes of this machine, under a name that was free.
   virtual Result<std::string> listen(const std::string& address) = 0;
-
-  // Accepts lanes through shared memory from processes of this machine; returns the address, "unix:...". kUnavailable
-  // if this transport has none.
-  virtual Result<std::string> listen_local() { return unavailable("no shared memory here"); }
 
   // Begins to connect; on_open() or on_close() follows. `expected` is the role the peer must prove, if it must.
   virtual LaneId connect(const std::string& address, Role expected) = 0;

@@ -188,6 +188,15 @@ class WorkerImpl final : public Worker {
     return say_goodbye(false, "");
   }
 
+  std::string transport() const override {
+    size_t local = 0;
+    loop_->look([&] {
+      for (uint32_t i = 0; i < owners_; ++i) local += core_->channel(i).local();
+    });
+    const std::string name(loop_->transport().name());
+    if (local == 0) return name;
+    return local == owners_ ? "shm" : "shm and " + name;
+  }
   int rank() const override { return rank_; }
   int servers() const override { return servers_; }
   int workers() const override {

@@ -150,7 +150,10 @@ void WorkerCore::submit(const std::shared_ptr<Request>& request, Slice slice) {
 void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
   const auto request = open_request(std::move(what), slices.size(), std::move(done));
   if (!request) return;
-  for (Slice& slice : slices) submit(request, std::move(slice));
+  for (Slice& slice : slices) {
+    if (const size_t bytes = slice.value_bytes(); bytes > 0) slice.load(channels_[slice.owner]->allocate(bytes));
+    submit(request, std::move(slice));
+  }
 }
 
 void WorkerCore::finish(const std::shared_ptr<Request>& request) {

@@ -48,7 +48,7 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::map_peers(Fd fd, size_t size) {
   if (seals < 0 || (seals & kSeals) != kSeals) return corrupt("the peer's shared memory can change its size");
   void* data = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return cannot("map", size);
-  return std::shared_ptr<ShmSegment>(new ShmSegment(std::move(fd), static_cast<std::byte*>(data), size));
+  return std::shared_ptr<ShmSegment>(new ShmSegment({}, static_cast<std::byte*>(data), size));
 }
 
 ShmSegment::~ShmSegment() { munmap(data_, size_); }

@@ -35,7 +35,7 @@ class ShmSegment {
  private:
   ShmSegment(Fd fd, std::byte* data, size_t size) : fd_(std::move(fd)), data_(data), size_(size) {}
 
-  const Fd fd_;  // ours: reopened for reading only
+  const Fd fd_;  // opened for reading only; none for a peer's, whose pages are mapped
   std::byte* const data_;
   const size_t size_;
 };
