@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "engine/table/prefetch.h"
 #include "engine/table/vector_clones.h"
 
 namespace pscloud {
@@ -45,9 +46,19 @@ Result<> check_float_count(size_t rows, uint32_t width, size_t floats) {
   return invalid("{} rows of width {} need {} floats, not {}", rows, width, rows * width, floats);
 }
 
-size_t first_not_finite(std::span<const float> values) {
-  if (!has_bad(values.data(), values.size())) return values.size();
-  return static_cast<size_t>(std::ranges::find_if(values, is_bad) - values.begin());
+size_t first_not_finite(std::span<const float> values, const float* next) {
+  constexpr size_t kBlock = 1024;
+  constexpr size_t kAhead = kBlock / 4;  // more would be gone from the cache before it is used
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
+    if (next != nullptr && block.size() == kBlock) {
+      const float* ahead = next + begin / kBlock * kAhead;
+      for (size_t at = 0; at < kAhead; at += kCacheLine / sizeof(float)) __builtin_prefetch(ahead + at);
+    }
+    if (has_bad(block.data(), block.size()))
+      return static_cast<size_t>(std::ranges::find_if(block, is_bad) - block.begin()) + begin;
+  }
+  return values.size();
 }
 
 void fill_initial(const InitialValues& initial, Key key, std::span<float> row) {
