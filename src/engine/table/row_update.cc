@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/table/prefetch.h"
+
 namespace pscloud {
 namespace {
 
@@ -19,18 +21,20 @@ RowUpdate::RowUpdate(const Updater& updater, size_t width, size_t state_width)
   states_.resize(kGroup * state_width);
 }
 
-void RowUpdate::apply(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out) {
+void RowUpdate::apply(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead,
+                      const float* pushed, float* out) {
   if (width_ == 1) {
     // The built-in updaters: copies of a length that is known at compile time.
     switch (state_width_) {
-      case 0: return apply_gathered<1, 0>(table, rows, pushed, out);
-      case 1: return apply_gathered<1, 1>(table, rows, pushed, out);
-      case 2: return apply_gathered<1, 2>(table, rows, pushed, out);
+      case 0: return apply_gathered<1, 0>(table, rows, ahead, pushed, out);
+      case 1: return apply_gathered<1, 1>(table, rows, ahead, pushed, out);
+      case 2: return apply_gathered<1, 2>(table, rows, ahead, pushed, out);
       default: break;
     }
   }
-  if (width_ <= kGatherWidthMax) return apply_gathered<kAny, kAny>(table, rows, pushed, out);
+  if (width_ <= kGatherWidthMax) return apply_gathered<kAny, kAny>(table, rows, ahead, pushed, out);
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (i < ahead.size()) ask_for(table.floats(ahead[i]), (width_ + state_width_) * sizeof(float));
     float* floats = table.floats(rows[i]);
     updater_.update_rows(floats, floats + width_, pushed + i * width_, 1, width_);
     if (out != nullptr) std::memcpy(out + i * width_, floats, width_ * sizeof(float));
@@ -38,12 +42,14 @@ void RowUpdate::apply(SparseRows& table, std::span<const uint32_t> rows, const f
 }
 
 template <size_t kWidth, size_t kState>
-void RowUpdate::apply_gathered(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out) {
+void RowUpdate::apply_gathered(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead,
+                               const float* pushed, float* out) {
   const size_t width = kWidth == kAny ? width_ : kWidth;
   const size_t state_width = kState == kAny ? state_width_ : kState;
   float* values = out != nullptr ? out : values_.data();
   float* states = states_.data();
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (i < ahead.size()) ask_for(table.floats(ahead[i]), (width + state_width) * sizeof(float));
     const float* floats = table.floats(rows[i]);
     std::memcpy(values + i * width, floats, width * sizeof(float));
     std::memcpy(states + i * state_width, floats + width, state_width * sizeof(float));

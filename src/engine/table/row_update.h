@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/table/row_finder.h"
 #include "engine/table/sparse_rows.h"
 #include "pscloud/updater.h"
 
@@ -14,16 +15,19 @@ namespace pscloud {
 // over a whole group of them in vectors.
 class RowUpdate {
  public:
-  static constexpr size_t kGroup = 32;
+  static constexpr size_t kGroup = RowFinder::kGroup;
 
   RowUpdate(const Updater& updater, size_t width, size_t state_width);
 
   // At most kGroup rows, all there. `pushed` has their new floats; the values afterwards go to `out` if it is not null.
-  void apply(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out);
+  // Rows `ahead`, no more than these, will be next: their memory is asked for meanwhile.
+  void apply(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead, const float* pushed,
+             float* out);
 
  private:
   template <size_t kWidth, size_t kState>
-  void apply_gathered(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out);
+  void apply_gathered(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead,
+                      const float* pushed, float* out);
 
   const Updater& updater_;
   const size_t width_;

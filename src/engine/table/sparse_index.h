@@ -30,28 +30,21 @@ class SparseIndex {
 
   SparseIndex() : segments_(1) {}
 
-  // Where the search for this key begins, to prefetch; null if nowhere.
-  const void* home(uint64_t mixed) const {
+  // A look-up in steps, so that memory can be asked for between them. First the line where the search for a key begins;
+  // null if there is none at all. Void after grow().
+  struct Line;
+  const Line* home(uint64_t mixed) const {
     const Segment& segment = segments_[segment_of(mixed)];
     return segment.size == 0 ? nullptr : &line(segment, home_of(segment, mixed));
   }
-  // The line after that.
-  const void* after_home(uint64_t mixed) const {
-    const Segment& segment = segments_[segment_of(mixed)];
-    return segment.size == 0 ? nullptr : &line(segment, next(segment, home_of(segment, mixed)));
-  }
-
-  // From the first line: a row that is that of this key in all but a few of 10000 cases, kNone if the key has none,
+  // Then, from that line: a row that is that of this key in all but a few of 10000 cases, kNone if the key has none,
   // kFurther if the line is full and does not show it.
-  uint32_t guess(uint64_t mixed) const {
+  static uint32_t guess(const Line* home, uint64_t mixed);
+  // If further, the next line, to ask for it, and from all that follow: such a row or kNone.
+  const Line* after_home(uint64_t mixed) const {
     const Segment& segment = segments_[segment_of(mixed)];
-    if (segment.size == 0) return kNone;
-    const Line& here = line(segment, home_of(segment, mixed));
-    const uint32_t mask = here.matches(tag_of(mixed));
-    if (mask != 0) return here.rows[static_cast<size_t>(std::countr_zero(mask))];
-    return here.used < kLineRows ? kNone : kFurther;
+    return &line(segment, next(segment, home_of(segment, mixed)));
   }
-  // From the lines after it: such a row or kNone.
   uint32_t guess_further(uint64_t mixed) const;
 
   // The row of this key; kNone if it has none.
@@ -78,30 +71,6 @@ class SparseIndex {
   static constexpr uint64_t kKeysUnsplit = 1 << 17;
   static constexpr uint32_t kLineRows = 10;
   static constexpr uint32_t kBlockLines = 16;
-  struct alignas(64) Line {
-    std::array<uint16_t, kLineRows> tags{};
-    uint32_t used = 0;
-    std::array<uint32_t, kLineRows> rows{};
-
-    // Bit i is set if place i has this tag. Without branches: where a tag stands cannot be predicted.
-    uint32_t matches(uint16_t tag) const {
-#if defined(__SSE2__)
-      // Tags 0-7 and 2-9 at once. g++ makes ten comparisons of the loop below.
-      const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(tag));
-      const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(tags.data()));
-      const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags.data() + 2));
-      const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(low, sought), _mm_cmpeq_epi16(high, sought));
-      const auto bits = static_cast<uint32_t>(_mm_movemask_epi8(equal));
-      const uint32_t mask = (bits & 0xff) | (bits >> 6 & 0x300);
-#else
-      uint32_t mask = 0;
-      for (uint32_t i = 0; i < kLineRows; ++i) mask |= uint32_t{tags[i] == tag} << i;
-#endif
-      return mask & ((1u << used) - 1);
-    }
-  };
-  static_assert(sizeof(Line) == 64);
-
   struct Segment {
     std::unique_ptr<uint32_t[]> blocks;  // the number of the first line of each
     uint32_t size = 0;                   // lines
@@ -118,9 +87,7 @@ class SparseIndex {
   size_t segment_of(uint64_t mixed) const { return segment_of(mixed, segments_.size()); }
   static size_t next(const Segment& segment, size_t at) { return at + 1 == segment.size ? 0 : at + 1; }
   Line* lines() const { return reinterpret_cast<Line*>(memory_.data()); }
-  Line& line(const Segment& segment, size_t at) const {
-    return lines()[segment.blocks[at / kBlockLines] + at % kBlockLines];
-  }
+  Line& line(const Segment& segment, size_t at) const;
 
   static uint64_t blocks_for(uint64_t lines) { return (lines + kBlockLines - 1) / kBlockLines; }
   static uint64_t bytes_for(size_t segments, uint64_t blocks);
@@ -135,5 +102,40 @@ class SparseIndex {
   uint64_t blocks_ = 0;
   HugeMemory memory_;  // of all blocks
 };
+
+struct alignas(64) SparseIndex::Line {
+  std::array<uint16_t, kLineRows> tags{};
+  uint32_t used = 0;
+  std::array<uint32_t, kLineRows> rows{};
+
+  // Bit i is set if place i has this tag. Without branches: where a tag stands cannot be predicted.
+  uint32_t matches(uint16_t tag) const {
+#if defined(__SSE2__)
+    // Tags 0-7 and 2-9 at once. g++ makes ten comparisons of the loop below.
+    const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(tag));
+    const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(tags.data()));
+    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags.data() + 2));
+    const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(low, sought), _mm_cmpeq_epi16(high, sought));
+    const auto bits = static_cast<uint32_t>(_mm_movemask_epi8(equal));
+    const uint32_t mask = (bits & 0xff) | (bits >> 6 & 0x300);
+#else
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < kLineRows; ++i) mask |= uint32_t{tags[i] == tag} << i;
+#endif
+    return mask & ((1u << used) - 1);
+  }
+};
+static_assert(sizeof(SparseIndex::Line) == 64);
+
+inline SparseIndex::Line& SparseIndex::line(const Segment& segment, size_t at) const {
+  return lines()[segment.blocks[at / kBlockLines] + at % kBlockLines];
+}
+
+inline uint32_t SparseIndex::guess(const Line* home, uint64_t mixed) {
+  if (home == nullptr) return kNone;
+  const uint32_t mask = home->matches(tag_of(mixed));
+  if (mask != 0) return home->rows[static_cast<size_t>(std::countr_zero(mask))];
+  return home->used < kLineRows ? kNone : kFurther;
+}
 
 }  // namespace pscloud

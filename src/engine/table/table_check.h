@@ -17,7 +17,9 @@ Result<> check_keys_increase(std::span<const Key> keys);
 Result<> check_float_count(size_t rows, uint32_t width, size_t floats);
 
 // The position of the first NaN or infinity; values.size() if there is none.
-size_t first_not_finite(std::span<const float> values);
+// `next`, of the same size or null, is what will be used together with `values`: the check is done from caches while
+// memory would have nothing to do, so it asks for the beginning of `next` meanwhile.
+size_t first_not_finite(std::span<const float> values, const float* next = nullptr);
 
 // What `spec` starts a row with: uniform in [low, high] from the seed, the key and the column, so a row is the same
 // whichever server makes it, and whenever.

@@ -100,7 +100,7 @@ Result<> DenseTable::check_range(uint64_t first, size_t floats) const {
 
 // `keys` empty: rows from `first` on.
 Result<> DenseTable::check_values(uint64_t first, std::span<const Key> keys, std::span<const float> values) const {
-  const size_t bad = first_not_finite(values);
+  const size_t bad = first_not_finite(values, keys.empty() && !values.empty() ? value(first) : nullptr);
   if (bad == values.size()) return {};
   const size_t position = bad / spec_.width;
   return invalid("the push to row {} has {} in column {}; nothing was changed",

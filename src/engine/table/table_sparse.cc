@@ -5,22 +5,14 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "engine/table/prefetch.h"
+#include "engine/table/row_finder.h"
 #include "engine/table/table_check.h"
 
 namespace pscloud {
 namespace {
 
 constexpr uint32_t kNone = SparseIndex::kNone;
-constexpr size_t kLine = 64;
-constexpr size_t kAheadBytesMax = 4 * kLine;
-
-// Asks for memory that will be used soon. Inlined, or g++ 12 takes it to do nothing and drops the call.
-// Of long pieces the first lines only: by then the processor has seen where it goes.
-[[gnu::always_inline]] inline void ask_for(const void* memory, size_t bytes) {
-  const auto* begin = static_cast<const std::byte*>(memory);
-  for (size_t at = 0; at < std::min(bytes, kAheadBytesMax); at += kLine) __builtin_prefetch(begin + at);
-  __builtin_prefetch(begin + bytes - 1);  // often on a line of its own: rows are not aligned
-}
 
 }  // namespace
 
@@ -59,21 +51,25 @@ Result<> SparseTable::push_checked(std::span<const Key> keys, std::span<const fl
     if (memo != nullptr) memo->rows.resize(keys.size());
     Missing missing;
     const auto apply_one = [&](uint32_t row, size_t i) {
-      update_.apply(rows_, {&row, 1}, values.data() + i * width, out_at(i));
+      update_.apply(rows_, {&row, 1}, {}, values.data() + i * width, out_at(i));
     };
-    look_up(keys, row_bytes, [&](const Group& group) {
-      const std::span<const uint32_t> rows(group.rows, group.size);
-      if (memo != nullptr) std::ranges::copy(rows, memo->rows.begin() + static_cast<ptrdiff_t>(group.begin));
-      if (std::ranges::find(rows, kNone) == rows.end())
-        return update_.apply(rows_, rows, values.data() + group.begin * width, out_at(group.begin));
+    RowFinder finder(index_, rows_, keys, row_bytes);
+    while (const auto* group = finder.next()) {
+      const size_t begin = group->begin;
+      const auto rows = group->found();
+      if (memo != nullptr) std::ranges::copy(rows, memo->rows.data() + begin);
+      if (std::ranges::find(rows, kNone) == rows.end()) {
+        update_.apply(rows_, rows, {}, values.data() + begin * width, out_at(begin));
+        continue;
+      }
       for (size_t i = 0; i < rows.size(); ++i) {
         if (rows[i] == kNone) {
-          missing.push_back(static_cast<uint32_t>(group.begin + i));
+          missing.push_back(static_cast<uint32_t>(begin + i));
         } else {
-          apply_one(rows[i], group.begin + i);
+          apply_one(rows[i], begin + i);
         }
       }
-    });
+    }
     if (!missing.empty()) {
       const auto first_made = static_cast<uint32_t>(rows_.size());
       TRY(make_rows(keys, missing, memo != nullptr ? memo->rows.data() : nullptr));
@@ -93,8 +89,7 @@ Result<> SparseTable::push_checked(std::span<const Key> keys, std::span<const fl
   };
   for (const uint32_t row : group_at(0)) ask_for(rows_.floats(row), row_bytes);
   for (size_t begin = 0; begin < rows.size(); begin += kGroup) {
-    for (const uint32_t row : group_at(begin + kGroup)) ask_for(rows_.floats(row), row_bytes);
-    update_.apply(rows_, group_at(begin), values.data() + begin * width, out_at(begin));
+    update_.apply(rows_, group_at(begin), group_at(begin + kGroup), values.data() + begin * width, out_at(begin));
   }
   return {};
 }
@@ -114,10 +109,11 @@ Result<> SparseTable::pull(std::span<const Key> keys, std::span<float> out, RowM
   };
   if (memo == nullptr || memo->rows.empty()) {
     if (memo != nullptr) memo->rows.resize(keys.size());
-    look_up(keys, row_bytes, [&](const Group& group) {
-      for (size_t i = 0; i < group.size; ++i) read(group.rows[i], group.begin + i);
-      if (memo != nullptr) std::copy_n(group.rows, group.size, memo->rows.data() + group.begin);
-    });
+    RowFinder finder(index_, rows_, keys, row_bytes);
+    while (const auto* group = finder.next()) {
+      for (size_t i = 0; i < group->size; ++i) read(group->rows[i], group->begin + i);
+      if (memo != nullptr) std::ranges::copy(group->found(), memo->rows.data() + group->begin);
+    }
     if (memo != nullptr) memo->complete = std::ranges::find(memo->rows, kNone) == memo->rows.end();
     return {};
   }
@@ -171,49 +167,6 @@ bool SparseTable::must_fit(uint64_t new_rows) const {
          own_bytes() + index_.bytes_most(new_rows) + rows_.bytes_after(rows_.size() + new_rows) <= bytes_max_;
 }
 
-// Three groups at a time, each at another step: its lines of the index are asked for, its rows are asked for, its keys
-// are compared. All steps in one loop, so that there is always something to do while memory answers.
-template <class Use>
-void SparseTable::look_up(std::span<const Key> keys, size_t row_bytes, Use use) const {
-  const bool beside = rows_.key_is_beside();
-  Group groups[3];
-  const size_t count = (keys.size() + kGroup - 1) / kGroup;
-  for (size_t step = 0; step < count + 2; ++step) {
-    Group& first = groups[step % 3];
-    Group& second = groups[(step + 2) % 3];
-    Group& third = groups[(step + 1) % 3];
-    first.begin = step * kGroup;
-    first.size = step < count ? std::min(kGroup, keys.size() - first.begin) : 0;
-    size_t further[kGroup];
-    size_t further_size = 0;
-    for (size_t i = 0; i < kGroup; ++i) {
-      if (i < first.size) {
-        first.mixed[i] = mix_key(keys[first.begin + i]);
-        __builtin_prefetch(index_.home(first.mixed[i]));
-      }
-      if (i < second.size) {
-        const uint32_t row = second.rows[i] = index_.guess(second.mixed[i]);
-        if (row < SparseIndex::kRowsMax) {
-          ask_for(rows_.key_address(row), beside ? sizeof(Key) + row_bytes : sizeof(Key));
-          if (!beside) ask_for(rows_.floats(row), row_bytes);
-        } else if (row == SparseIndex::kFurther) {
-          __builtin_prefetch(index_.after_home(second.mixed[i]));
-          further[further_size++] = i;
-        }
-      }
-      if (i < third.size) {
-        uint32_t& row = third.rows[i];
-        if (row != kNone && rows_.key(row) != keys[third.begin + i]) row = index_.find(third.mixed[i], rows_);
-      }
-    }
-    for (size_t i = 0; i < further_size; ++i) {
-      const uint32_t row = second.rows[further[i]] = index_.guess_further(second.mixed[further[i]]);
-      if (row != kNone) ask_for(rows_.key_address(row), sizeof(Key));
-    }
-    if (third.size > 0) use(std::as_const(third));
-  }
-}
-
 // Where `rows` has kNone: looks again; `missing` are those that still have none.
 void SparseTable::look_up_missing(std::span<const Key> keys, std::span<uint32_t> rows, Missing& missing) const {
   std::vector<Key> sought;
@@ -223,13 +176,14 @@ void SparseTable::look_up_missing(std::span<const Key> keys, std::span<uint32_t>
     places.push_back(i);
     sought.push_back(keys[i]);
   }
-  look_up(sought, sizeof(float), [&](const Group& group) {
-    for (size_t i = 0; i < group.size; ++i) {
-      const uint32_t place = places[group.begin + i];
-      rows[place] = group.rows[i];
-      if (group.rows[i] == kNone) missing.push_back(place);
+  RowFinder finder(index_, rows_, sought, sizeof(float));
+  while (const auto* group = finder.next()) {
+    for (size_t i = 0; i < group->size; ++i) {
+      const uint32_t place = places[group->begin + i];
+      rows[place] = group->rows[i];
+      if (rows[place] == kNone) missing.push_back(place);
     }
-  });
+  }
 }
 
 Result<> SparseTable::find_or_make(std::span<const Key> keys, RowMemo& memo) {

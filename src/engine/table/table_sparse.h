@@ -33,14 +33,7 @@ class SparseTable final : public TableStore {
   uint64_t bytes() const override { return own_bytes() + index_.bytes() + rows_.bytes(); }
 
  private:
-  // Look-ups are done this many at a time: the memory of one group is on its way while another is worked on.
   static constexpr size_t kGroup = RowUpdate::kGroup;
-  struct Group {
-    size_t begin = 0;
-    size_t size = 0;
-    uint64_t mixed[kGroup];
-    uint32_t rows[kGroup];
-  };
   // Places in a list of keys that have no row.
   using Missing = std::vector<uint32_t>;
 
@@ -50,10 +43,6 @@ class SparseTable final : public TableStore {
   Result<> push_checked(std::span<const Key> keys, std::span<const float> values, float* out, RowMemo* memo);
   bool must_fit(uint64_t new_rows) const;
 
-  // Calls use(group) for the keys in their order, kGroup at a time, each with its row or kNone. `row_bytes` of each row
-  // will be used.
-  template <class Use>
-  void look_up(std::span<const Key> keys, size_t row_bytes, Use use) const;
   void look_up_missing(std::span<const Key> keys, std::span<uint32_t> rows, Missing& missing) const;
   Result<> find_or_make(std::span<const Key> keys, RowMemo& memo);
   Result<> make_rows(std::span<const Key> keys, const Missing& missing, uint32_t* rows);

@@ -1,33 +1,41 @@
 #include <cmath>
 
 #include "engine/table/updater_builtin.h"
+#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {
+
+struct Numbers {
+  float learning_rate;
+  float epsilon;
+};
+
+PSCLOUD_VECTOR_CLONES
+void update(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t count,
+            Numbers numbers) {
+  for (size_t i = 0; i < count; ++i) {
+    const float g = pushed[i];
+    const float n = states[i] + g * g;
+    states[i] = n;
+    values[i] -= numbers.learning_rate * g / (std::sqrt(n) + numbers.epsilon);
+  }
+}
 
 // Duchi, Hazan and Singer 2011. State: n, the sum of squared gradients, one for each value.
 //   n += g^2;  w -= learning_rate * g / (sqrt(n) + epsilon)
 class Adagrad final : public RunUpdater {
  public:
-  Adagrad(float learning_rate, float epsilon) : learning_rate_(learning_rate), epsilon_(epsilon) {}
+  explicit Adagrad(const Numbers& numbers) : numbers_(numbers) {}
 
   size_t state_width(size_t width) const override { return width; }
 
-  void update_rows(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t rows,
-                   size_t width) const override {
-    const float learning_rate = learning_rate_;
-    const float epsilon = epsilon_;
-    for (size_t i = 0; i < rows * width; ++i) {
-      const float g = pushed[i];
-      const float n = states[i] + g * g;
-      states[i] = n;
-      values[i] -= learning_rate * g / (std::sqrt(n) + epsilon);
-    }
+  void update_rows(float* values, float* states, const float* pushed, size_t rows, size_t width) const override {
+    pscloud::update(values, states, pushed, rows * width, numbers_);
   }
 
  private:
-  const float learning_rate_;
-  const float epsilon_;
+  const Numbers numbers_;
 };
 
 }  // namespace
@@ -36,7 +44,7 @@ Result<std::unique_ptr<Updater>> make_adagrad(const UpdaterSpec& spec) {
   // An epsilon of 0 would make 0/0 of a gradient of 0.
   const auto numbers = TRY(read_numbers(
       spec, {{"learning_rate", 0.01f, NumberRange::kPositive}, {"epsilon", 1e-8f, NumberRange::kPositive}}));
-  return std::make_unique<Adagrad>(numbers[0], numbers[1]);
+  return std::make_unique<Adagrad>(Numbers{numbers[0], numbers[1]});
 }
 
 }  // namespace pscloud

@@ -1,14 +1,19 @@
 #include <cstring>
 
 #include "engine/table/updater_builtin.h"
+#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {
 
+PSCLOUD_VECTOR_CLONES
+void add(float* __restrict values, const float* __restrict pushed, size_t count) {
+  for (size_t i = 0; i < count; ++i) values[i] += pushed[i];
+}
+
 class Add final : public RunUpdater {
-  void update_rows(float* __restrict values, float*, const float* __restrict pushed, size_t rows,
-                   size_t width) const override {
-    for (size_t i = 0; i < rows * width; ++i) values[i] += pushed[i];
+  void update_rows(float* values, float*, const float* pushed, size_t rows, size_t width) const override {
+    add(values, pushed, rows * width);
   }
 };
 

@@ -1,9 +1,34 @@
 #include <cmath>
 
 #include "engine/table/updater_builtin.h"
+#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {
+
+struct Numbers {
+  float alpha;
+  float beta;
+  float lambda1;
+  float lambda2;
+};
+
+PSCLOUD_VECTOR_CLONES
+void update(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t count,
+            Numbers numbers) {
+  const auto [alpha, beta, lambda1, lambda2] = numbers;
+  for (size_t i = 0; i < count; ++i) {
+    const float g = pushed[i];
+    const float s_before = states[2 * i + 1];
+    const float s = std::sqrt(s_before * s_before + g * g);
+    const float z = states[2 * i] + (g - (s - s_before) / alpha * values[i]);
+    // Where |z| <= lambda1 the quotient may be 0/0; it is not taken then.
+    const float w = (std::copysign(lambda1, z) - z) / ((beta + s) / alpha + lambda2);
+    states[2 * i] = z;
+    states[2 * i + 1] = s;
+    values[i] = std::abs(z) <= lambda1 ? 0.0f : w;
+  }
+}
 
 // FTRL-Proximal for each coordinate (McMahan et al. 2013, algorithm 1).
 // State of each value: z and s = sqrt(n), n being the sum of squared gradients. The root is kept, as the original
@@ -13,35 +38,16 @@ namespace {
 //   w = 0 if |z| <= lambda1, else -(z - sign(z)*lambda1) / ((beta+s)/alpha + lambda2)
 class Ftrl final : public RunUpdater {
  public:
-  Ftrl(float alpha, float beta, float lambda1, float lambda2)
-      : alpha_(alpha), beta_(beta), lambda1_(lambda1), lambda2_(lambda2) {}
+  explicit Ftrl(const Numbers& numbers) : numbers_(numbers) {}
 
   size_t state_width(size_t width) const override { return 2 * width; }
 
-  void update_rows(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t rows,
-                   size_t width) const override {
-    const float alpha = alpha_;
-    const float beta = beta_;
-    const float lambda1 = lambda1_;
-    const float lambda2 = lambda2_;
-    for (size_t i = 0; i < rows * width; ++i) {
-      const float g = pushed[i];
-      const float s_before = states[2 * i + 1];
-      const float s = std::sqrt(s_before * s_before + g * g);
-      const float z = states[2 * i] + (g - (s - s_before) / alpha * values[i]);
-      // Where |z| <= lambda1 the quotient may be 0/0; it is not taken then.
-      const float w = (std::copysign(lambda1, z) - z) / ((beta + s) / alpha + lambda2);
-      states[2 * i] = z;
-      states[2 * i + 1] = s;
-      values[i] = std::abs(z) <= lambda1 ? 0.0f : w;
-    }
+  void update_rows(float* values, float* states, const float* pushed, size_t rows, size_t width) const override {
+    pscloud::update(values, states, pushed, rows * width, numbers_);
   }
 
  private:
-  const float alpha_;
-  const float beta_;
-  const float lambda1_;
-  const float lambda2_;
+  const Numbers numbers_;
 };
 
 }  // namespace
@@ -51,7 +57,7 @@ Result<std::unique_ptr<Updater>> make_ftrl(const UpdaterSpec& spec) {
                                                {"beta", 1.0f, NumberRange::kNotNegative},
                                                {"lambda1", 0.0f, NumberRange::kNotNegative},
                                                {"lambda2", 0.0f, NumberRange::kNotNegative}}));
-  return std::make_unique<Ftrl>(numbers[0], numbers[1], numbers[2], numbers[3]);
+  return std::make_unique<Ftrl>(Numbers{numbers[0], numbers[1], numbers[2], numbers[3]});
 }
 
 }  // namespace pscloud

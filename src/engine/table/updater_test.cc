@@ -170,6 +170,55 @@ TEST_P(EachUpdater, ManyRowsAtOnceAreTheSameBitsAsRowByRow) {
   }
 }
 
+// One float of each updater, written down once more. Compiled here as it stands: without vectors, nothing contracted.
+float scalar_update(const std::string& updater, float value, float* state, float g) {
+  if (updater == "add") return value + g;
+  if (updater == "assign") return g;
+  if (updater == "sgd") return value - 0.01f * g;
+  if (updater == "adagrad") {
+    state[0] = state[0] + g * g;
+    return value - 0.01f * g / (std::sqrt(state[0]) + 1e-8f);
+  }
+  if (updater == "adam") {
+    state[2] += 1;
+    const auto rate = static_cast<float>(0.001f / (1 - std::pow(static_cast<double>(0.9f), state[2])));
+    const auto v_scale = static_cast<float>(1 / (1 - std::pow(static_cast<double>(0.999f), state[2])));
+    state[0] = 0.9f * state[0] + (1 - 0.9f) * g;
+    state[1] = 0.999f * state[1] + (1 - 0.999f) * g * g;
+    return value - rate * state[0] / (std::sqrt(state[1] * v_scale) + 1e-8f);
+  }
+  EXPECT_EQ(updater, "ftrl");
+  const float s = std::sqrt(state[1] * state[1] + g * g);
+  const float z = state[0] + (g - (s - state[1]) / 0.1f * value);
+  state[0] = z;
+  state[1] = s;
+  return z == 0 ? 0.0f : (std::copysign(0.0f, z) - z) / ((1 + s) / 0.1f + 0);
+}
+
+TEST_P(EachUpdater, VectorsOfThisMachineGiveTheBitsOfAScalarLoop) {
+  const std::string name = GetParam();
+  const auto updater = make({name, {}});
+  const size_t state_floats = updater->state_width(1);
+  Random random(11);
+  for (size_t rows = 1; rows < 70; ++rows) {  // all remainders of all vector lengths
+    std::vector<float> values(rows), states(rows * state_floats), pushed(rows);
+    for (float& value : values) value = random.normal(0, 1);
+    auto scalar_values = values;
+    auto scalar_states = states;
+    for (int push = 0; push < 4; ++push) {
+      for (float& gradient : pushed)
+        gradient = random.normal(0, 1) * std::exp2(static_cast<float>(random.below(30)) - 15);
+      updater->update_rows(values.data(), states.data(), pushed.data(), rows, 1);
+      for (size_t i = 0; i < rows; ++i)
+        scalar_values[i] = scalar_update(name, scalar_values[i], scalar_states.data() + i * state_floats, pushed[i]);
+    }
+    for (size_t i = 0; i < rows; ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(values[i]), std::bit_cast<uint32_t>(scalar_values[i])) << i << " of " << rows;
+    for (size_t i = 0; i < states.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(states[i]), std::bit_cast<uint32_t>(scalar_states[i])) << i << " of " << rows;
+  }
+}
+
 TEST_P(EachUpdater, RefusesANumberItDoesNotKnow) {
   const auto updater = UpdaterCatalog().make({GetParam(), {{"momentum", 0.9f}}});
   ASSERT_FALSE(updater.has_value());
