@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import processes
 
@@ -114,54 +114,62 @@ def read_job(about: str, warmup: int, apis: tuple[str, ...]) -> Job:
     return Job(**vars(flags))
 
 
-def run_script(work: Callable[[Job], str], job: Job) -> int:
-    """A script's main: prints the line that `work` gives, and leaves no process behind."""
+def run_script(work: Callable[[Job, pathlib.Path], str], job: Job) -> NoReturn:
+    """A script's main: prints the line that `work` gives, and leaves no process and no file behind. `work` gets a
+    folder, whose name is short because sockets may stand in it."""
+    code = 0
     try:
-        with processes.ends_descendants(job.timeout_s):
-            line = work(job)
+        # The folder goes after the processes, which might still write to it.
+        with (tempfile.TemporaryDirectory(prefix="adder-", ignore_cleanup_errors=True) as folder,
+              processes.ends_descendants(job.timeout_s)):
+            line = work(job, pathlib.Path(folder))
+        print(line)
+        code = 0 if json.loads(line)["values_ok"] else 1
     except KeyboardInterrupt:
-        return 130
+        code = 130
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
     except Exception as error:
         print(f"{pathlib.Path(sys.argv[0]).name}: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    print(line, flush=True)
-    return 0 if json.loads(line)["values_ok"] else 1
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # libraries that close down in their own way miss the processes that we ended; Ray crashes then
 
 
 ServerMain = Callable[[Job, int, Any], None]
 WorkerMain = Callable[[Job, int, Any, Callable[[], None]], WorkerRun]
 
 
-def run_processes(job: Job, server: ServerMain, worker: WorkerMain, where: Any) -> list[WorkerRun]:
-    """Runs each server and each worker as a process and gives what the workers found. `where` goes to all of them.
-    The servers are not asked to stop: run_script() ends them."""
+def run_processes(job: Job, folder: pathlib.Path, server: ServerMain, worker: WorkerMain,
+                  where: Any) -> list[WorkerRun]:
+    """Runs each server and each worker as a process and gives what the workers found. `where` goes to all of them,
+    their logs to `folder`. The servers are not asked to stop: run_script() ends them."""
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(prefix="adder-") as folder:
-        logs = pathlib.Path(folder)
-        everybody, workers = [], []
-        for role, main, count in (("server", server, job.servers), ("worker", worker, job.workers)):
-            for rank in range(count):
-                ours, theirs = context.Pipe()
-                name = f"{role} {rank}"
-                process = context.Process(target=enter, args=(main, role, job, rank, where, theirs, logs / name),
-                                          name=name, daemon=True)
-                process.start()
-                theirs.close()
-                everybody.append((process, ours))
-                if role == "worker":
-                    workers.append(ours)
-        try:
-            # All workers say the same things in the same order: that they are at a meeting, and last what they found.
-            while True:
-                said = [receive(connection, everybody) for connection in workers]
-                if all(isinstance(word, WorkerRun) for word in said):
-                    return said
-                for connection in workers:
-                    connection.send("go")
-        except ChildProcessError as error:
-            name = str(error).split(":")[0]
-            tail = (logs / name).read_text(errors="replace").strip().split("\n")[-15:]
-            raise ChildProcessError("\n  ".join([str(error), *tail])) from None
+    everybody, workers = [], []
+    for role, main, count in (("server", server, job.servers), ("worker", worker, job.workers)):
+        for rank in range(count):
+            ours, theirs = context.Pipe()
+            name = f"{role} {rank}"
+            process = context.Process(target=enter, args=(main, role, job, rank, where, theirs, folder / name),
+                                      name=name, daemon=True)
+            process.start()
+            theirs.close()
+            everybody.append((process, ours))
+            if role == "worker":
+                workers.append(ours)
+    try:
+        # All workers say the same things in the same order: that they are at a meeting, and last what they found.
+        while True:
+            said = [receive(connection, everybody) for connection in workers]
+            if all(isinstance(word, WorkerRun) for word in said):
+                return said
+            for connection in workers:
+                connection.send("go")
+    except ChildProcessError as error:
+        name = str(error).split(":")[0]
+        tail = (folder / name).read_text(errors="replace").strip().split("\n")[-15:]
+        raise ChildProcessError("\n  ".join([str(error), *tail])) from None
 
 
 def receive(connection: multiprocessing.connection.Connection, everybody: list[Any]) -> Any:

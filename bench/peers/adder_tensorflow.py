@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The adder on TensorFlow: a ps job over gRPC. --api session builds a graph and runs it once for each iteration; eager
-is for one worker, because each eager client has variables of its own on the servers.
+"""The adder on TensorFlow: a ps job over gRPC. --api eager calls one operation after the other; eager_async the same
+without waiting for each; session builds a graph and runs it once for each iteration, which took longer.
 """
 
 import contextlib
 import importlib.metadata
 import os
+import pathlib
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -79,30 +79,44 @@ class SessionAdder:
 
 
 class EagerAdder:
-    def __init__(self, job: adder.Job) -> None:
+    def __init__(self, job: adder.Job, rank: int) -> None:
         self.tf = tensorflow()
-        self.shared, self.ones = [], []
-        for part in range(job.servers):
-            with self.tf.device(f"/job:ps/replica:0/task:{part}"):
-                self.shared.append(self.tf.Variable(self.tf.zeros([job.part])))
-            with self.tf.device("/job:worker/replica:0/task:0/cpu:0"):
-                self.ones.append(self.tf.ones([job.part]))
+        self.here = f"/job:worker/replica:0/task:{rank}/cpu:0"
+        self.servers = [f"/job:ps/replica:0/task:{part}/cpu:0" for part in range(job.servers)]
+        with self.tf.device(self.here):
+            self.ones = self.tf.ones([job.part])
+        self.handles = []
+        for server in self.servers:
+            with self.tf.device(server):
+                # By name, so that all workers have the same. A tf.Variable would be another for each.
+                self.handles.append(self.tf.raw_ops.VarHandleOp(
+                    dtype=self.tf.float32, shape=[job.part], shared_name="parameters"))
+
+    def clear(self) -> None:
+        for server, handle in zip(self.servers, self.handles):
+            with self.tf.device(server):
+                self.tf.raw_ops.AssignVariableOp(resource=handle, value=self.tf.zeros_like(self.ones))
+        self.read()  # returns when it is done
 
     def step(self) -> Any:
-        for part, (variable, ones) in enumerate(zip(self.shared, self.ones)):
-            with self.tf.device(f"/job:ps/replica:0/task:{part}"):
-                variable.assign_add(ones, read_value=False)
+        for server, handle in zip(self.servers, self.handles):
+            with self.tf.device(server):
+                self.tf.raw_ops.AssignAddVariableOp(resource=handle, value=self.ones)
         return self.read()
 
     def read(self) -> Any:
-        with self.tf.device("/job:worker/replica:0/task:0/cpu:0"):
-            copies = [self.tf.identity(variable) for variable in self.shared]
-        for copy in copies:
-            copy._numpy_internal()  # waits for it; eager calls only begin
-        return copies
+        copies = []
+        for server, handle in zip(self.servers, self.handles):
+            with self.tf.device(server):
+                value = self.tf.raw_ops.ReadVariableOp(resource=handle, dtype=self.tf.float32)
+            with self.tf.device(self.here):
+                copies.append(self.tf.identity(value))
+        # Calls only begin the work; who looks at the memory of the result waits for it, and copies nothing.
+        return [memoryview(copy) for copy in copies]
 
     def values(self, got: Any) -> list[Any]:
-        return [copy.numpy() for copy in got]
+        import numpy
+        return [numpy.asarray(view) for view in got]
 
 
 def serve(_job: adder.Job, rank: int, cluster: Cluster) -> None:
@@ -112,21 +126,27 @@ def serve(_job: adder.Job, rank: int, cluster: Cluster) -> None:
 
 def learn(job: adder.Job, rank: int, cluster: Cluster, meet: Callable[[], None]) -> adder.WorkerRun:
     tf = tensorflow()
-    if job.api == "eager":
-        tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(cluster), job_name="worker", task_index=rank)
-        return adder.measure(job, EagerAdder(job), meet)
+    if job.api != "session":
+        tf.config.experimental.set_synchronous_execution(job.api == "eager")
+        # Not the other workers: a client would wait for them, and begin anew on the servers.
+        mine = {"ps": cluster["ps"], "worker": {rank: cluster["worker"][rank]}}
+        tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(mine), job_name="worker", task_index=rank)
+        eager = EagerAdder(job, rank)
+        if rank == 0:
+            eager.clear()
+        meet()
+        return adder.measure(job, eager, meet)
     server = tf.distribute.Server(cluster, job_name="worker", task_index=rank)
     return adder.measure(job, SessionAdder(job, rank, server.target), meet)
 
 
-def work(job: adder.Job) -> str:
-    if job.api == "eager" and job.workers > 1:
-        raise ValueError("--api eager is for one worker")
+def work(job: adder.Job, folder: pathlib.Path) -> str:
     addresses = free_addresses(job.servers + job.workers)
     cluster = {"ps": addresses[:job.servers], "worker": addresses[job.servers:]}
-    runs = adder.run_processes(job, serve, learn, cluster)
+    runs = adder.run_processes(job, folder, serve, learn, cluster)
     return adder.report("tensorflow", importlib.metadata.version("tensorflow-cpu"), job, runs, f"gRPC, {job.api}")
 
 
 if __name__ == "__main__":
-    sys.exit(adder.run_script(work, adder.read_job(__doc__.split("\n")[0], warmup=5, apis=("session", "eager"))))
+    ways = ("eager", "eager_async", "session")
+    adder.run_script(work, adder.read_job(__doc__.split("\n")[0], warmup=5, apis=ways))

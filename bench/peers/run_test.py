@@ -94,14 +94,17 @@ class Processes(unittest.TestCase):
     def tearDown(self) -> None:
         processes.end_descendants()
 
+    def run_processes(self, job: adder.Job, worker: adder.WorkerMain) -> list[adder.WorkerRun]:
+        with tempfile.TemporaryDirectory() as folder:
+            return adder.run_processes(job, pathlib.Path(folder), serve, worker, None)
+
     def test_workers_are_processes_that_meet(self) -> None:
-        job = adder.Job(**{**vars(JOB), "workers": 2, "servers": 1})
-        runs = adder.run_processes(job, serve, learn, None)
+        runs = self.run_processes(adder.Job(**{**vars(JOB), "workers": 2, "servers": 1}), learn)
         self.assertEqual([len(one.iteration_ms) for one in runs], [3, 3])
 
     def test_one_that_dies_is_named_with_its_last_words(self) -> None:
         with self.assertRaisesRegex(ChildProcessError, r"(?s)^worker 0: ended with 1.*no such transport"):
-            adder.run_processes(JOB, serve, fail, None)
+            self.run_processes(JOB, fail)
 
     def test_nothing_is_left_though_a_child_forgets_its_own(self) -> None:
         with processes.ends_descendants():
