@@ -6,18 +6,19 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 SEEDS ?= 10000
+PEERS_FLAGS ?=
 
 # What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
 SANITIZED := unit|sim|cluster|fuzz|example
 
-.PHONY: help build demo test test-asan test-tsan bench check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test test-asan test-tsan bench bench-peers check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
 help: ## this list
 	@echo "make TARGET: build and try pscloud. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do \
-	  printf '%-12s %s\n' "$$name" "$$text"; done
+	  printf '%-14s %s\n' "$$name" "$$text"; done
 	@echo "Start with: make demo"
 
 build: build/release/build.ninja ## the binary build/release/pscloud and the examples
@@ -43,6 +44,10 @@ bench: build/release/build.ninja ## micro benchmarks and the adder
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
 	@build/release/bench/micro
 	@build/release/pscloud bench adder
+
+bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchmarks.md (a 3 GB download, half an hour)
+	@tools/setup.sh peers
+	@python3 bench/peers/run.py $(PEERS_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@tools/check.sh $(JOBS)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# setup.sh GROUP...: makes sure that the Debian packages of the groups are installed. Groups: build test bench check.
+# setup.sh GROUP...: makes sure that the Debian packages of the groups are installed. Groups:
+# build test bench peers check.
 # When nothing is missing it ends at once, without network or root. The one place where our packages are named.
 # Exit codes: 0 all there, 2 something is missing that this script cannot install.
 set -euo pipefail
@@ -9,6 +10,7 @@ declare -A packages=(
            libssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 openssl"
   [bench]="libbenchmark-dev"
+  [peers]="python3 python3-venv"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
@@ -16,10 +18,11 @@ declare -A programs=(
   [build]="g++ cmake ninja pkg-config"
   [test]="python3 openssl"
   [bench]=""
+  [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"
 )
 
-[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|check ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check ..." >&2; exit 2; }
 wanted=() needed=()
 for group in "$@"; do
   [ -n "${packages[$group]+known}" ] || { echo "setup: no group '$group'; there are: ${!packages[*]}" >&2; exit 2; }
