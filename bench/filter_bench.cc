@@ -15,17 +15,19 @@ constexpr size_t kRows = 100'000;
 
 struct Request {
   std::vector<Key> keys;
-  std::vector<float> values;
+  Floats values;
 };
 
 Request some_request(bool mostly_zero) {
   Random random(5);
   Request request;
+  std::vector<float> values;
   Key key = 0;
   for (size_t i = 0; i < kRows; ++i) {
     request.keys.push_back(key += 1 + random.below(1000));
-    request.values.push_back(mostly_zero && random.chance(0.9) ? 0.0f : random.normal(0, 1));
+    values.push_back(mostly_zero && random.chance(0.9) ? 0.0f : random.normal(0, 1));
   }
+  request.values = Floats(values);
   return request;
 }
 
@@ -42,7 +44,7 @@ void encode(benchmark::State& state, std::vector<FilterSpec> filters, bool mostl
   for (auto _ : state) {
     const auto payload = encode_payload(filters, request.keys, request.values, kRows, {&random, &cache});
     CHECK(payload.has_value());
-    bytes = (*payload)->size();
+    bytes = payload->size();
   }
   count_rows(state, bytes);
 }
@@ -51,18 +53,16 @@ void decode(benchmark::State& state, std::vector<FilterSpec> filters, bool mostl
   const Request request = some_request(mostly_zero);
   Random random(7);
   KeyCache sender(64 << 20), receiver(64 << 20);
-  SharedBuffer payload;
+  Frame frame;
   const auto encode_one = [&] {
-    payload = *encode_payload(filters, request.keys, request.values, kRows, {&random, &sender});
+    encode_payload(filters, request.keys, request.values, kRows, {&random, &sender})->put_in(frame);
   };
-  const auto decode_one = [&] {
-    CHECK(decode_payload(payload->span(), kRows, 1, true, true, {&random, &receiver}).has_value());
-  };
+  const auto decode_one = [&] { CHECK(decode_payload(frame, kRows, 1, true, true, {&random, &receiver}).has_value()); };
   encode_one();
   decode_one();
   encode_one();  // now the receiver has the list
   for (auto _ : state) decode_one();
-  count_rows(state, payload->size());
+  count_rows(state, frame.payload_size());
 }
 
 #define FILTER_BENCHMARK(name, mostly_zero, ...)                                                                   \

@@ -58,12 +58,12 @@ class AdderJob {
 
 Result<> AdderJob::start_workers() {
   std::vector<std::string> arguments{"bench",
-                                           "adder",
-                                           "--as-worker",
-                                           "--size-mb",
-                                           fmt::to_string(flags_.plan.size_mb),
-                                           "--mode",
-                                           flags_.plan.sync ? "sync" : "async"};
+                                     "adder",
+                                     "--as-worker",
+                                     "--size-mb",
+                                     fmt::to_string(flags_.plan.size_mb),
+                                     "--mode",
+                                     flags_.plan.sync ? "sync" : "async"};
   if (flags_.plan.lent) arguments.emplace_back("--lent");
   for (int i = 0; i < flags_.cluster.workers; ++i) {
     auto [ours, theirs] = TRY(LineChannel::make_pair());

@@ -27,7 +27,7 @@ struct SparseFlags {
 
 struct SparseOutcome {
   std::string transport;  // what the worker got
-  uint64_t keys = 0;  // of all batches together
+  uint64_t keys = 0;      // of all batches together
   double seconds = 0;
   double limit_seconds = 0;  // of a plain array on the same batches
   double fill_seconds = 0;
