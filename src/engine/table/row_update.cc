@@ -1,7 +1,6 @@
 #include "engine/table/row_update.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/table/prefetch.h"
 
@@ -37,7 +36,7 @@ void RowUpdate::apply(SparseRows& table, std::span<const uint32_t> rows, std::sp
     if (i < ahead.size()) ask_for(table.floats(ahead[i]), (width_ + state_width_) * sizeof(float));
     float* floats = table.floats(rows[i]);
     updater_.update_rows(floats, floats + width_, pushed + i * width_, 1, width_);
-    if (out != nullptr) std::memcpy(out + i * width_, floats, width_ * sizeof(float));
+    if (out != nullptr) std::copy_n(floats, width_, out + i * width_);
   }
 }
 
@@ -51,14 +50,14 @@ void RowUpdate::apply_gathered(SparseRows& table, std::span<const uint32_t> rows
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i < ahead.size()) ask_for(table.floats(ahead[i]), (width + state_width) * sizeof(float));
     const float* floats = table.floats(rows[i]);
-    std::memcpy(values + i * width, floats, width * sizeof(float));
-    std::memcpy(states + i * state_width, floats + width, state_width * sizeof(float));
+    std::copy_n(floats, width, values + i * width);
+    std::copy_n(floats + width, state_width, states + i * state_width);
   }
   updater_.update_rows(values, states, pushed, rows.size(), width);
   for (size_t i = 0; i < rows.size(); ++i) {
     float* floats = table.floats(rows[i]);
-    std::memcpy(floats, values + i * width, width * sizeof(float));
-    std::memcpy(floats + width, states + i * state_width, state_width * sizeof(float));
+    std::copy_n(values + i * width, width, floats);
+    std::copy_n(states + i * state_width, state_width, floats + width);
   }
 }
 

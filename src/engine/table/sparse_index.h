@@ -34,15 +34,15 @@ class SparseIndex {
   // null if there is none at all. Void after grow().
   struct Line;
   const Line* home(uint64_t mixed) const {
-    const Segment& segment = segments_[segment_of(mixed)];
-    return segment.size == 0 ? nullptr : &line(segment, home_of(segment, mixed));
+    const size_t segment = segment_of(mixed);
+    return segments_[segment].size == 0 ? nullptr : &line(segment, home_of(segment, mixed));
   }
   // Then, from that line: a row that is that of this key in all but a few of 10000 cases, kNone if the key has none,
   // kFurther if the line is full and does not show it.
   static uint32_t guess(const Line* home, uint64_t mixed);
   // If further, the next line, to ask for it, and from all that follow: such a row or kNone.
   const Line* after_home(uint64_t mixed) const {
-    const Segment& segment = segments_[segment_of(mixed)];
+    const size_t segment = segment_of(mixed);
     return &line(segment, next(segment, home_of(segment, mixed)));
   }
   uint32_t guess_further(uint64_t mixed) const;
@@ -52,16 +52,18 @@ class SparseIndex {
 
   // What must grow before new keys are inserted.
   struct Growth {
-    std::vector<uint32_t> counts;  // keys of each segment afterwards
-    uint64_t bytes = 0;            // of the whole index afterwards
+    std::vector<uint32_t> lines;  // of each segment afterwards
+    uint64_t bytes = 0;           // of the whole index afterwards
   };
-  Growth plan(std::span<const uint64_t> new_mixed, const SparseRows& rows) const;
+  // `early`: segments that are almost full grow too, as many as make up for what this push should do on average. So the
+  // work is the same for every push, where chance would let many segments come to their end in one.
+  Growth plan(std::span<const uint64_t> new_mixed, const SparseRows& rows, bool early) const;
   void grow(const Growth& growth, const SparseRows& rows);
 
   // The key must be absent and have been planned for.
   void insert(uint64_t mixed, uint32_t row);
 
-  uint64_t bytes() const { return bytes_for(segments_.size(), blocks_); }
+  uint64_t bytes() const { return bytes_for(segments_.size(), stride_, blocks_); }
   // No plan of `keys` new keys will have more.
   uint64_t bytes_most(uint64_t keys) const;
 
@@ -72,35 +74,41 @@ class SparseIndex {
   static constexpr uint32_t kLineRows = 10;
   static constexpr uint32_t kBlockLines = 16;
   struct Segment {
-    std::unique_ptr<uint32_t[]> blocks;  // the number of the first line of each
-    uint32_t size = 0;                   // lines
-    uint32_t count = 0;                  // keys
+    uint32_t size = 0;   // lines
+    uint32_t count = 0;  // keys
   };
 
   // Tag, line and segment each use bits of their own, and none the top bits, which are the same for all keys of one
   // owner among 256.
   static uint16_t tag_of(uint64_t mixed) { return static_cast<uint16_t>(mixed); }
-  static size_t home_of(const Segment& segment, uint64_t mixed) {
-    return (mixed >> 16 & 0x3fffffff) * segment.size >> 30;
+  size_t home_of(size_t segment, uint64_t mixed) const {
+    return (mixed >> 16 & 0x3fffffff) * segments_[segment].size >> 30;
   }
   static size_t segment_of(uint64_t mixed, size_t segments) { return mixed >> 46 & (segments - 1); }
   size_t segment_of(uint64_t mixed) const { return segment_of(mixed, segments_.size()); }
-  static size_t next(const Segment& segment, size_t at) { return at + 1 == segment.size ? 0 : at + 1; }
+  size_t next(size_t segment, size_t at) const { return at + 1 == segments_[segment].size ? 0 : at + 1; }
   Line* lines() const { return reinterpret_cast<Line*>(memory_.data()); }
-  Line& line(const Segment& segment, size_t at) const;
+  Line& line(size_t segment, size_t at) const;
+
+  uint32_t* blocks() const { return reinterpret_cast<uint32_t*>(block_memory_.data()); }
 
   static uint64_t blocks_for(uint64_t lines) { return (lines + kBlockLines - 1) / kBlockLines; }
-  static uint64_t bytes_for(size_t segments, uint64_t blocks);
-  bool splits(const Growth& growth) const { return growth.counts.size() != segments_.size(); }
-  uint32_t lines_for(const Growth& growth, size_t segment) const;
+  uint64_t stride_for(const std::vector<uint32_t>& lines) const;
+  static uint64_t bytes_for(size_t segments, uint64_t stride, uint64_t blocks);
+  bool splits(const Growth& growth) const { return growth.lines.size() != segments_.size(); }
+  uint32_t grown(size_t segment, uint64_t lines) const;
+  void make_room(const Growth& growth);
   void split(const Growth& growth, const SparseRows& rows);
-  void resize(Segment& segment, uint32_t size);
-  void place(Segment& segment, uint64_t mixed, uint32_t row);
+  void resize(size_t segment, uint32_t size);
+  void place(size_t segment, uint64_t mixed, uint32_t row);
 
   std::vector<Segment> segments_;  // 1 or kSegments
   uint64_t count_ = 0;
   uint64_t blocks_ = 0;
   HugeMemory memory_;  // of all blocks
+  // Of each segment the number of the first line of each of its blocks, `stride_` of them.
+  uint64_t stride_ = 0;
+  HugeMemory block_memory_;
 };
 
 struct alignas(64) SparseIndex::Line {
@@ -127,8 +135,8 @@ struct alignas(64) SparseIndex::Line {
 };
 static_assert(sizeof(SparseIndex::Line) == 64);
 
-inline SparseIndex::Line& SparseIndex::line(const Segment& segment, size_t at) const {
-  return lines()[segment.blocks[at / kBlockLines] + at % kBlockLines];
+inline SparseIndex::Line& SparseIndex::line(size_t segment, size_t at) const {
+  return lines()[blocks()[segment * stride_ + at / kBlockLines] + at % kBlockLines];
 }
 
 inline uint32_t SparseIndex::guess(const Line* home, uint64_t mixed) {

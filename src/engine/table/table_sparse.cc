@@ -203,9 +203,11 @@ Result<> SparseTable::make_rows(std::span<const Key> keys, const Missing& missin
                    SparseIndex::kRowsMax);
   std::vector<uint64_t> mixed(missing.size());
   for (size_t i = 0; i < missing.size(); ++i) mixed[i] = mix_key(keys[missing[i]]);
-  const SparseIndex::Growth growth = index_.plan(mixed, rows_);
   const uint64_t rows_after = rows_.size() + missing.size();
-  const uint64_t bytes_after = own_bytes() + growth.bytes + rows_.bytes_after(rows_after);
+  SparseIndex::Growth growth = index_.plan(mixed, rows_, true);
+  const auto bytes_with = [&] { return own_bytes() + growth.bytes + rows_.bytes_after(rows_after); };
+  if (bytes_with() > bytes_max_) growth = index_.plan(mixed, rows_, false);
+  const uint64_t bytes_after = bytes_with();
   if (bytes_after > bytes_max_)
     return invalid(
         "{}: {} new rows would need {} bytes, its limit on this server owner is {} and it holds {} rows in {}; raise "
