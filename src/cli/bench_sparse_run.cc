@@ -114,7 +114,6 @@ Result<> SparseRun::join() {
   cluster_ =
       TRY(BenchCluster::start({.server_threads = flags_.server_threads, .transport = flags_.transport}, cancelled_));
   worker_ = TRY(Worker::join(cluster_->worker_options()));
-  outcome_.transport = worker_->transport();
   table_ = TRY(worker_->create_table(spec));
   return {};
 }
@@ -201,6 +200,7 @@ Result<SparseOutcome> SparseRun::run() {
   // Once before it counts: connections and caches warm up, and the server learns the lists that come again.
   TRY(run_block(kBlockBatches));
   const SparseOutcome before = std::exchange(outcome_, {});
+  outcome_.transport = worker_->transport();
   outcome_.fill_seconds = before.fill_seconds;
   outcome_.server_bytes = before.server_bytes;
   outcome_.values_ok = before.values_ok;

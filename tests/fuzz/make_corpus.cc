@@ -8,6 +8,7 @@
 #include "engine/filter/filter.h"
 #include "engine/message.h"
 #include "net/frame.h"
+#include "net/shm/ring.h"
 
 namespace pscloud {
 namespace {
@@ -112,6 +113,32 @@ void add_payloads(const Corpus& corpus) {
   corpus.add("payload_fuzz", "signature", head_of({1, 4, 0}), payload->joined()->span());
 }
 
+// The ring of a peer: see shm_fuzz.cc for what stands before the slots.
+void add_rings(const Corpus& corpus) {
+  const auto push_of = [](size_t bytes) {
+    return encode_header({{.type = FrameType::kPush}, std::make_shared<const Buffer>(bytes)}, false);
+  };
+  ShmSlot inlined, in_place, released;
+  inlined.kind = in_place.kind = ShmSlot::kFrame;
+  inlined.inline_bytes = 8;
+  inlined.header = push_of(8);
+  in_place.payload = {0, 100, 140000};
+  in_place.values = {0, 4000, 200000};
+  in_place.header = push_of(4100);
+  released.kind = ShmSlot::kRelease;
+  released.payload = {0, 0, 135168};
+  const auto add = [&](const char* name, std::initializer_list<ShmSlot> slots) {
+    ByteWriter head;
+    head.put(static_cast<uint32_t>(slots.size()));
+    head.put(uint32_t{1});
+    head.put(uint8_t{0});
+    corpus.add("shm_fuzz", name, head, bytes_of(std::span<const ShmSlot>(slots.begin(), slots.size())));
+  };
+  add("inline", {inlined});
+  add("in_place", {in_place});
+  add("all", {inlined, in_place, released, inlined});
+}
+
 }  // namespace
 }  // namespace pscloud
 
@@ -124,5 +151,6 @@ int main(int argc, char** argv) {
   pscloud::add_frames(corpus);
   pscloud::add_messages(corpus);
   pscloud::add_payloads(corpus);
+  pscloud::add_rings(corpus);
   return 0;
 }

@@ -1,0 +1,101 @@
+// A peer that writes anything into its shared memory: the slots of its ring, its numbers, and what it says over the
+// socket.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "net/shm/link.h"
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kSegmentBytes = 1 << 20;
+constexpr size_t kSlotsAt = 4096;
+
+struct Memory {
+  Memory() : fd(memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    CHECK(ftruncate(fd.get(), kSegmentBytes) == 0);
+    CHECK(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+    data = static_cast<std::byte*>(mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+    CHECK(data != MAP_FAILED);
+  }
+  ~Memory() { munmap(data, kSegmentBytes); }
+  Fd fd;
+  std::byte* data = nullptr;
+};
+
+void hand_over(int socket, int memory) {
+  struct {
+    uint64_t magic = 0x314d48534c435350;
+    uint32_t kind = 1, segment = 0;
+    uint64_t size = kSegmentBytes;
+  } message;
+  iovec data{.iov_base = &message, .iov_len = sizeof message};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* attached = CMSG_FIRSTHDR(&header);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const int fds[] = {memory, socket};
+  std::memcpy(CMSG_DATA(attached), fds, sizeof fds);
+  CHECK(sendmsg(socket, &header, 0) == sizeof message);
+}
+
+// Input: u32 slots sent, u32 slots taken; a byte, how many bytes follow it for the socket, and these; then slots.
+void run(Bytes input) {
+  if (input.size() < 9) return;
+  int ends[2];
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+  const Fd here(ends[0]);
+  const Fd there(ends[1]);
+  const LentMemory lent;
+  BufferPool pool(0);
+  auto link = ShmLink::make(here.get(), false, lent);
+  CHECK(link.has_value(), "{}", link.error().message);
+  Memory memory;
+  hand_over(there.get(), memory.fd.get());
+  CHECK((*link)->exchange().value());
+  (*link)->send({.header = {.type = FrameType::kPush}, .payload = std::make_shared<const Buffer>(1000)});
+
+  const auto said = std::min(static_cast<size_t>(input[8]), input.size() - 9);
+  CHECK(said == 0 || send(there.get(), input.data() + 9, said, 0) == static_cast<ssize_t>(said));
+  const Bytes slots = input.subspan(9 + said);
+  std::memcpy(memory.data + kSlotsAt, slots.data(), std::min(slots.size(), kSlots * sizeof(ShmSlot)));
+  std::memcpy(memory.data + 64, input.data() + 4, 4);  // taken
+  std::memcpy(memory.data, input.data(), 4);           // sent
+
+  size_t bytes = 0;
+  std::vector<Frame> kept;
+  const auto received = (*link)->receive(kPayloadBytesMax, pool, [&](Frame frame) {
+    // Every byte of a frame can be read.
+    for (const std::byte byte : frame.bytes()) bytes += static_cast<size_t>(byte);
+    for (const std::byte byte : frame.value_bytes()) bytes += static_cast<size_t>(byte);
+    CHECK(frame.payload_size() == frame.header.payload_bytes);
+    if (kept.size() < 3) kept.push_back(std::move(frame));
+    return true;
+  });
+  if (!received) return;
+  kept.clear();
+  (*link)->flush();
+  (void)(*link)->exchange();
+  (void)(*link)->prepare_sleep();
+}
+
+}  // namespace
+}  // namespace pscloud
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  pscloud::run(std::as_bytes(std::span(data, size)));
+  return 0;
+}
