@@ -13,12 +13,11 @@ class SigpipeBlock {
   SigpipeBlock(const SigpipeBlock&) = delete;
   SigpipeBlock& operator=(const SigpipeBlock&) = delete;
 
-  // Blocks it for good on the calling thread, one of our own: the blocks above then cost nothing there.
+  // Blocks it for good on the calling thread, one of our own: the blocks above then cost one call to the system.
   static void for_thread();
 
  private:
   sigset_t before_;
-  bool was_pending_ = false;
 };
 
 }  // namespace pscloud

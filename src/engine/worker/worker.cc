@@ -193,7 +193,7 @@ class WorkerImpl final : public Worker {
     loop_->look([&] {
       for (uint32_t i = 0; i < owners_; ++i) local += core_->channel(i).local();
     });
-    const std::string name(loop_->transport().name());
+    std::string name(loop_->transport().name());
     if (local == 0) return name;
     return local == owners_ ? "shm" : "shm and " + name;
   }
