@@ -14,7 +14,7 @@ namespace pscloud {
 class BufferPool {
  public:
   // Keeps at most `idle_bytes_max` that nobody uses.
-  explicit BufferPool(uint64_t idle_bytes_max);
+  explicit BufferPool(uint64_t idle_bytes_max = uint64_t{64} << 20);
 
   // `size` bytes, aligned to 64, not set to anything. Small ones come from the heap.
   Buffer take(size_t size);

@@ -14,7 +14,6 @@ namespace pscloud {
 namespace {
 
 constexpr std::string_view kScheme = "inproc:";
-constexpr uint64_t kPoolBytes = 64 << 20;             // of payloads, kept for the next ones
 constexpr Duration kWaitMax = std::chrono::hours(1);  // a wait must end some time, and far times would overflow
 
 // Bytes sent in one direction of a lane and not yet taken out at the other end.
@@ -257,7 +256,7 @@ class InprocTransport final : public LoopTransport {
   std::atomic<bool> stopped_{false};
 
   // Touched in turns only, and before the first.
-  BufferPool pool_{kPoolBytes};
+  BufferPool pool_;
   std::string address_;
   LaneHandler* handler_ = nullptr;
   bool ended_ = false;

@@ -53,6 +53,15 @@ Result<uint64_t> Reactor::watch(int fd, Ready ready) {
   return id;
 }
 
+Result<uint64_t> Reactor::watch_bell(int bell) {
+  const uint64_t id = ++last_id_;
+  if (!add_to(epoll_.get(), bell, EPOLLIN | EPOLLET, id)) {
+    return unavailable("cannot watch another bell: {}", errno_text(errno));
+  }
+  watches_.emplace(id, [](Change) {});
+  return id;
+}
+
 void Reactor::unwatch(int fd, uint64_t watch) {
   if (watches_.erase(watch) > 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
@@ -90,14 +99,13 @@ void Reactor::post(std::function<void()> work) {
   (void)!write(bell_.get(), &one, sizeof one);  // full means rung
 }
 
-bool Reactor::take_posted() {
+void Reactor::take_posted() {
   std::vector<std::function<void()>> posted;
   {
     MutexLock lock(mutex_);
     posted.swap(posted_);
   }
   for (auto& work : posted) work();
-  return !posted.empty();
 }
 
 bool Reactor::turn() {

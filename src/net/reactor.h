@@ -38,6 +38,8 @@ class Reactor {
   // Calls `ready` once for each change (edges): after it, read or write until nothing moves. The descriptor stays the
   // caller's; unwatch() before it is closed. kUnavailable if the system has no room.
   Result<uint64_t> watch(int fd, Ready ready);
+  // Wakes whoever waits when `bell`, an eventfd, is rung; there is nothing to call.
+  Result<uint64_t> watch_bell(int bell);
   void unwatch(int fd, uint64_t watch);
 
   TimerId set_timer(SteadyTime when, std::function<void()> work);
@@ -58,7 +60,7 @@ class Reactor {
  private:
   Reactor(Fd epoll, Fd bell, Fd timer);
   void arm();
-  bool take_posted() EXCLUDES(mutex_);
+  void take_posted() EXCLUDES(mutex_);
 
   const Fd epoll_;
   const Fd bell_;   // eventfd: work was posted

@@ -29,7 +29,6 @@ namespace {
 
 constexpr std::string_view kLocal = "unix:";
 constexpr size_t kScratchBytes = 64 << 10;
-constexpr uint64_t kPoolBytes = 64 << 20;                          // of payloads, kept for the next ones
 constexpr Duration kWakeMax = std::chrono::hours(1);               // a far time would overflow; waking early is allowed
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);  // when the system has no room for another socket
 
@@ -365,7 +364,7 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
   Time wake_ = Time::never();
   std::optional<Reactor::TimerId> wake_timer_;
   Buffer scratch_{kScratchBytes};
-  BufferPool pool_{kPoolBytes};
+  BufferPool pool_;
   LentMemory lent_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   LaneId last_lane_ = 0;

@@ -165,11 +165,7 @@ void TcpConnection::share_memory() {
   auto link = ShmLink::make(socket_.get(), accepted(), owner_.lent());
   if (!link) return fail(unavailable("{}: {}", address_, link.error().message));
   link_ = *std::move(link);
-  auto watched = owner_.reactor().watch(link_->bell(), [owner = &owner_, lane = lane_](Reactor::Change) {
-    TcpConnection* self = owner->find(lane);
-    if (self == nullptr || !self->link_) return;
-    self->link_->clear_bell();  // the transport looks at every link in each turn
-  });
+  const auto watched = owner_.reactor().watch_bell(link_->bell());  // in each turn the transport looks at every link
   if (!watched) return fail(unavailable("{}: {}", address_, watched.error().message));
   bell_watch_ = *watched;
   exchange();

@@ -19,6 +19,8 @@ import threading
 import time
 import unittest
 
+# The same tests run over sockets and, where CMakeLists.txt says so, a second time through shared memory.
+SHARED_MEMORY = os.environ.get("PSCLOUD_TEST_SHARED_MEMORY", "0")
 BUILD = pathlib.Path(os.environ.get("PSCLOUD_BUILD", "build/release")).resolve()
 PSCLOUD = BUILD / "pscloud"
 COUNTER_WORKER = BUILD / "tests/cluster/counter_worker"
@@ -210,6 +212,7 @@ class Cluster:
                        if not name.startswith(("PSCLOUD_", "DMLC_"))}
         environment["PSCLOUD_SCHEDULER"] = self.address
         environment["PSCLOUD_JOIN_TIMEOUT_MS"] = str(1000 * SECONDS)
+        environment["PSCLOUD_SHARED_MEMORY"] = SHARED_MEMORY
         if self.insecure:
             environment["PSCLOUD_INSECURE"] = "1"
         else:

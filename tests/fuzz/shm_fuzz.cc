@@ -30,28 +30,6 @@ struct Memory {
   std::byte* data = nullptr;
 };
 
-void hand_over(int socket, int memory) {
-  struct {
-    uint64_t magic = 0x314d48534c435350;
-    uint32_t kind = 1, segment = 0;
-    uint64_t size = kSegmentBytes;
-  } message;
-  iovec data{.iov_base = &message, .iov_len = sizeof message};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* attached = CMSG_FIRSTHDR(&header);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const int fds[] = {memory, socket};
-  std::memcpy(CMSG_DATA(attached), fds, sizeof fds);
-  CHECK(sendmsg(socket, &header, 0) == sizeof message);
-}
-
 // Input: u32 slots sent, u32 slots taken; a byte, how many bytes follow it for the socket, and these; then slots.
 void run(Bytes input) {
   if (input.size() < 9) return;
@@ -64,7 +42,8 @@ void run(Bytes input) {
   auto link = ShmLink::make(here.get(), false, lent);
   CHECK(link.has_value(), "{}", link.error().message);
   Memory memory;
-  hand_over(there.get(), memory.fd.get());
+  const int fds[] = {memory.fd.get(), there.get()};
+  CHECK(send_handover(there.get(), {ShmHandover::kHello, 0, kSegmentBytes}, fds).has_value());
   CHECK((*link)->exchange().value());
   (*link)->send({.header = {.type = FrameType::kPush}, .payload = std::make_shared<const Buffer>(1000)});
 

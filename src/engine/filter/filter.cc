@@ -149,8 +149,14 @@ Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t wi
     return corrupt("a payload of {} bytes of keys and {} of values; {} rows of width {} should have {} and {}",
                    key_section.size(), value_section.size(), rows, width, sizes.back().keys, sizes.back().values);
 
-  // Backward: undo.
-  PayloadDraft draft{Section(key_section), Section(value_section), rows, {}, {}};
+  // Backward: undo. Filters read what they undo more than once: not where another process could change it meanwhile.
+  SharedBuffer value_buffer = apart ? frame.values : frame.payload;
+  Bytes values = value_section;
+  if (!applied.empty() && value_buffer && value_buffer->is_peers()) {
+    value_buffer = std::make_shared<const Buffer>(Buffer::copy_of(value_section));
+    values = value_buffer->span();
+  }
+  PayloadDraft draft{Section(key_section), Section(values), rows, {}, {}};
   for (size_t i = applied.size(); i-- > 0;) {
     TRY(applied[i].step->undo(applied[i].args, sizes[i], draft, context));
     CHECK(draft.values.bytes().size() == sizes[i].values, "filter {} of a payload", i);
@@ -159,7 +165,7 @@ Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t wi
 
   DecodedPayload decoded;
   decoded.keys = draft.known_keys.empty() ? KeyList(copy_to_vector<Key>(draft.keys.bytes())) : draft.known_keys;
-  decoded.values = floats_of(draft.values, apart ? frame.values : frame.payload);
+  decoded.values = floats_of(draft.values, value_buffer);
   decoded.keys_unknown = draft.unknown_signature.has_value();
   decoded.signature = draft.unknown_signature.value_or(Hash128{});
   return decoded;

@@ -207,6 +207,24 @@ TEST(Filter, ValuesThatNoFilterChangesAreNotCopied) {
   EXPECT_EQ(bytes_of(received->values.span()).data(), in_one.payload->data() + 8 + 24);
 }
 
+TEST(Filter, FiltersAreNotUndoneInMemoryThatAPeerCanChange) {
+  const std::vector<FilterSpec> chain{{FilterKind::kKeyCaching}};  // leaves the values alone
+  KeyCache sender(1 << 20), receiver(1 << 20);
+  const auto sent = encode_payload(chain, std::vector<Key>{7}, Floats{1}, 1, {nullptr, &sender});
+  ASSERT_TRUE(sent);
+  Frame frame;
+  sent->put_in(frame);
+  Buffer memory = Buffer::copy_of(frame.value_bytes());
+  frame.values = std::make_shared<const Buffer>(memory.span(), nullptr, Buffer::kPeers);
+  const auto received = decode_payload(frame, 1, 1, true, true, {nullptr, &receiver});
+  ASSERT_TRUE(received);
+  EXPECT_NE(bytes_of(received->values.span()).data(), memory.data());
+  frame.payload = nullptr;
+  frame.header.flags = kFlagPlain;
+  EXPECT_EQ(bytes_of(decode_payload(frame, 1, 1, false, true, {})->values.span()).data(), memory.data())
+      << "without filters they are used where they lie";
+}
+
 TEST(Filter, APlainPayloadIsExactlyItsValues) {
   Frame frame{.header = {.flags = kFlagPlain}, .payload = std::make_shared<const Buffer>(12)};
   EXPECT_TRUE(decode_payload(frame, 3, 1, false, true, {}));

@@ -78,10 +78,9 @@ class Channel {
   void fail(const Error& why);
 
   bool local() const { return local_; }
+  // Memory for the values of a part, from where sending them costs least.
   Buffer allocate(size_t size) { return transport_.allocate(lane_, size); }
-  // Bytes of parts that wait for their turn.
-  uint64_t backlog() const { return backlog_; }
-  // Sets `*flag` when no more than `bytes` wait.
+  // Sets `*flag` when parts of no more than `bytes` wait for their turn.
   void tell_when_backlog_is(uint64_t bytes, std::atomic<bool>* flag);
 
   bool synced() const { return synced_; }            // the owner knows us
@@ -143,7 +142,7 @@ class Channel {
   uint64_t next_seq_ = 1;
   std::deque<Part> queue_;         // not sent yet; the worker bounds it
   std::map<uint64_t, Sent> sent_;  // not answered yet
-  uint64_t backlog_ = 0;
+  uint64_t backlog_ = 0;           // bytes in queue_
   std::vector<std::pair<uint64_t, std::atomic<bool>*>> backlog_waiters_;
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;

@@ -352,9 +352,15 @@ class WorkerImpl final : public Worker {
         std::atomic<bool> room{false};
         Buffer buffer;
         // To copy far ahead of the servers would only push what they need next out of the cache.
-        loop_->look([&] { core_->channel(slice.owner).tell_when_backlog_is(kBacklogBytes, &room); });
-        if (!room && !loop_->drive_until(room)) return;
-        loop_->look([&] { buffer = core_->channel(slice.owner).allocate(bytes); });
+        const auto allocate = [&] { buffer = core_->channel(slice.owner).allocate(bytes); };
+        loop_->look([&] {
+          core_->channel(slice.owner).tell_when_backlog_is(kBacklogBytes, &room);
+          if (room) allocate();
+        });
+        if (!room) {
+          if (!loop_->drive_until(room)) return;
+          loop_->look(allocate);
+        }
         if (buffer.size() != bytes) return;  // the loop has ended
         slice.load(std::move(buffer));
       }

@@ -46,7 +46,6 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void submit(const std::shared_ptr<Request>& request, Slice slice);
   // All of it at once.
   void submit(std::string what, std::vector<Slice> slices, Done done);
-  // Where the values of a slice for this owner are best put together.
   Channel& channel(uint32_t owner) { return *channels_[owner]; }
   // The same request to every owner.
   void submit_to_all(std::string what, FrameType type, const SharedBuffer& payload,

@@ -1,8 +1,6 @@
 #include "net/shm/link.h"
 
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,19 +18,6 @@ constexpr size_t kSegmentBytes = size_t{64} << 20;
 constexpr uint64_t kPeerSegmentBytesMax = uint64_t{1} << 40;  // only addresses, not memory
 constexpr size_t kPeerSegmentsMax = 1024;
 static_assert(sizeof(ShmLink::Control) <= kSlotsAt);
-
-// What goes over the socket, with descriptors beside it.
-struct Message {
-  static constexpr uint64_t kMagic = 0x314d48534c435350;  // "PSCLSHM1"
-  enum Kind : uint32_t {
-    kHello = 1,    // our slots: segment 0 and our bell
-    kSegment = 2,  // memory we lend
-  };
-  uint64_t magic = kMagic;
-  uint32_t kind = 0;
-  uint32_t segment = 0;
-  uint64_t size = 0;
-};
 
 }  // namespace
 
@@ -83,94 +68,38 @@ ShmLink::~ShmLink() = default;
 Result<> ShmLink::say_hello() {
   said_hello_ = true;
   const int fds[] = {own_->segment->fd(), bell_.get()};
-  return send_message(Message::kHello, 0, own_->segment->size(), fds);
+  return send_handover(socket_, {ShmHandover::kHello, 0, own_->segment->size()}, fds);
 }
 
-Result<> ShmLink::send_message(uint32_t kind, uint32_t segment, uint64_t size, std::span<const int> fds) {
-  Message message{.kind = kind, .segment = segment, .size = size};
-  iovec data{.iov_base = &message, .iov_len = sizeof message};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* attached = CMSG_FIRSTHDR(&header);
-  attached->cmsg_level = SOL_SOCKET;
-  attached->cmsg_type = SCM_RIGHTS;
-  attached->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(attached), fds.data(), fds.size_bytes());
-  ssize_t sent = 0;
-  do {
-    sent = sendmsg(socket_, &header, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  // So few and so small that the socket always has room, unless the peer does not read at all.
-  if (sent != sizeof message) return unavailable("cannot hand over shared memory: {}", errno_text(errno));
-  return {};
-}
-
-Result<bool> ShmLink::read_message() {
-  Message message;
-  iovec data{.iov_base = &message, .iov_len = sizeof message};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  ssize_t got = 0;
-  do {
-    got = recvmsg(socket_, &header, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-  if (got == 0) return unavailable("closed by the peer");
-  if (got < 0) return unavailable("{}", errno_text(errno));
-  std::vector<Fd> fds;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    for (size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
-      fds.emplace_back(fd);
-    }
-  }
-  if (got != sizeof message || message.magic != Message::kMagic) {
-    return invalid("the peer ended the connection, or does not speak of shared memory");
-  }
-  if (message.size > kPeerSegmentBytesMax) return corrupt("a peer's shared memory of {} bytes", message.size);
-
-  if (message.kind == Message::kHello) {
-    if (peers_control_ != nullptr || fds.size() != 2 || message.segment != 0 || message.size < kBlocksAt) {
+Result<> ShmLink::take_over(ReceivedHandover received) {
+  const ShmHandover& what = received.what;
+  if (what.size > kPeerSegmentBytesMax) return corrupt("a peer's shared memory of {} bytes", what.size);
+  if (what.kind == ShmHandover::kHello) {
+    if (peers_control_ != nullptr || received.fds.size() != 2 || what.segment != 0 || what.size < kBlocksAt) {
       return corrupt("a peer's shared memory is not as it must be");
     }
-    auto segment = TRY(ShmSegment::map_peers(std::move(fds[0]), message.size));
-    peers_bell_ = std::move(fds[1]);
+    auto segment = TRY(ShmSegment::map_peers(std::move(received.fds[0]), what.size));
+    peers_bell_ = std::move(received.fds[1]);
     peers_control_ = reinterpret_cast<const Control*>(segment->data());
     peers_slots_ = reinterpret_cast<const ShmSlot*>(segment->data() + kSlotsAt);
     doorbell_.emplace(own_->control, *peers_control_);
     peers_[0] = std::move(segment);
     if (!said_hello_) TRY(say_hello());
-    return true;
+    return {};
   }
-  if (message.kind != Message::kSegment || fds.size() != 1 || message.segment == 0 || !peers_control_ ||
-      peers_.contains(message.segment)) {
+  if (what.kind != ShmHandover::kSegment || received.fds.size() != 1 || what.segment == 0 || !peers_control_ ||
+      peers_.contains(what.segment)) {
     return corrupt("a message about shared memory that makes no sense");
   }
   // Numbers only grow; what a worker lent first it has most likely taken back first.
   if (peers_.size() > kPeerSegmentsMax) peers_.erase(std::next(peers_.begin()));
-  peers_[message.segment] = TRY(ShmSegment::map_peers(std::move(fds[0]), message.size));
-  return true;
+  peers_[what.segment] = TRY(ShmSegment::map_peers(std::move(received.fds[0]), what.size));
+  return {};
 }
 
 Result<bool> ShmLink::exchange() {
-  while (TRY(read_message())) {
-  }
+  while (auto received = TRY(receive_handover(socket_))) TRY(take_over(*std::move(received)));
   return peers_control_ != nullptr;
-}
-
-void ShmLink::clear_bell() {
-  uint64_t rings = 0;
-  (void)!read(bell_.get(), &rings, sizeof rings);
 }
 
 void ShmLink::ring() {
@@ -263,7 +192,7 @@ bool ShmLink::place(const SharedBuffer& buffer, ShmPiece& piece) {
     if (!announced_.contains(lent.number)) {
       const int fd = lent.segment->fd();
       // The socket is full or broken: it will be tried again, or the lane ends.
-      if (!send_message(Message::kSegment, lent.number, lent.segment->size(), {&fd, 1})) return false;
+      if (!send_handover(socket_, {ShmHandover::kSegment, lent.number, lent.segment->size()}, {&fd, 1})) return false;
       announced_.insert(lent.number);
     }
     piece.segment = lent.number;

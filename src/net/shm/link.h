@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "net/frame.h"
 #include "net/shm/allocator.h"
+#include "net/shm/handover.h"
 #include "net/shm/lent.h"
 #include "net/shm/ring.h"
 #include "net/shm/segment.h"
@@ -35,8 +36,8 @@ class ShmLink {
   // The accepted side speaks first: TLS may have read ahead, and would swallow what comes right behind its handshake.
   Result<bool> exchange();
 
+  // Rings when there is something to do, after prepare_sleep(). Nobody needs to read it: each ring is an edge.
   int bell() const { return bell_.get(); }
-  void clear_bell();
 
   // Sends now what there is room for, and the rest as soon as the other side has read.
   void send(Frame frame);
@@ -62,8 +63,7 @@ class ShmLink {
 
   ShmLink(int socket, const LentMemory& lent, std::shared_ptr<Own> own, Fd bell);
   Result<> say_hello();
-  Result<> send_message(uint32_t kind, uint32_t segment, uint64_t size, std::span<const int> fds);
-  Result<bool> read_message();
+  Result<> take_over(ReceivedHandover received);
   bool fill(ShmSlot& slot, const Frame& frame);
   bool place(const SharedBuffer& buffer, ShmPiece& piece);
   bool room() const;

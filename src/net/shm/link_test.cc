@@ -163,26 +163,8 @@ class HostileSegment : public testing::Test {
     const Fd there(ends[1]);
     const LentMemory lent;
     const auto link = ShmLink::make(here.get(), false, lent).value();
-    struct {
-      uint64_t magic = 0x314d48534c435350;
-      uint32_t kind = 1, segment = 0;
-      uint64_t size = 0;
-    } message;
-    message.size = size;
-    iovec data{.iov_base = &message, .iov_len = sizeof message};
-    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* attached = CMSG_FIRSTHDR(&header);
-    attached->cmsg_level = SOL_SOCKET;
-    attached->cmsg_type = SCM_RIGHTS;
-    attached->cmsg_len = CMSG_LEN(2 * sizeof(int));
     const int fds[] = {memory, there.get()};
-    std::memcpy(CMSG_DATA(attached), fds, sizeof fds);
-    EXPECT_EQ(sendmsg(there.get(), &header, 0), static_cast<ssize_t>(sizeof message));
+    TRY(send_handover(there.get(), {ShmHandover::kHello, 0, size}, fds));
     return link->exchange();
   }
 };
