@@ -10,6 +10,7 @@
 #include "pscloud/error.h"
 #include "pscloud/node.h"
 #include "pscloud/table.h"
+#include "pscloud/table_view.h"
 
 namespace pscloud {
 
@@ -78,6 +79,10 @@ class Worker {
   virtual Ticket pull_rows(const Table& table, uint64_t first_row, std::span<float> out) = 0;
   virtual Ticket push_pull_rows(const Table& table, uint64_t first_row, std::span<const float> values,
                                 std::span<float> out) = 0;
+
+  // All rows of a dense table, where they lie: a pull without copies, where the server is on this machine. Waits as a
+  // pull does, for this worker's own pushes and for the clock. A table with filters for pulls is copied.
+  virtual Result<TableView> view(const Table& table) = 0;
 
   // Ends this worker's clock and begins the next. The ticket is done when the strictest table lets it go on.
   virtual Ticket clock() = 0;

@@ -26,8 +26,12 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(size_t size)
       : own_(std::make_unique_for_overwrite<std::byte[]>(size)), data_(own_.get()), size_(size) {}
-  enum Whose : bool { kOurs = false, kPeers = true };
-  // Memory of somebody else, there as long as `keeper` lives. kPeers: another process may change it at any time.
+  enum Whose : uint8_t {
+    kOurs,
+    kPeers,     // another process may change it at any time
+    kBorrowed,  // only as it is during the call that gets it: who needs it longer copies, see kept()
+  };
+  // Memory of somebody else, there as long as `keeper` lives.
   Buffer(std::span<std::byte> memory, std::shared_ptr<void> keeper, Whose whose = kOurs)
       : keeper_(std::move(keeper)), data_(memory.data()), size_(memory.size()), whose_(whose) {}
   static Buffer copy_of(Bytes bytes) {
@@ -40,6 +44,7 @@ class Buffer {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   bool is_peers() const { return whose_ == kPeers; }
+  bool is_borrowed() const { return whose_ == kBorrowed; }
   std::span<std::byte> span() { return {data_, size_}; }
   Bytes span() const { return {data_, size_}; }
 
@@ -53,6 +58,12 @@ class Buffer {
 
 // Shared, because a request is kept for sending again while the network still reads it. Null means no bytes.
 using SharedBuffer = std::shared_ptr<const Buffer>;
+
+// The same bytes, in memory that stays.
+inline SharedBuffer kept(SharedBuffer buffer) {
+  if (!buffer || !buffer->is_borrowed()) return buffer;
+  return std::make_shared<const Buffer>(Buffer::copy_of(buffer->span()));
+}
 
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;

@@ -54,9 +54,22 @@ AdderWorker::AdderWorker(std::unique_ptr<Worker> worker, Table table, const Adde
       plan_(plan),
       workers_(worker_->workers()),
       ones_(std::move(ones)),
-      sums_(plan.rows()) {}
+      sums_(plan.lent ? 0 : plan.rows()) {}
 
-void AdderWorker::check_values() { values_ok_ &= all_equal(sums_, static_cast<float>(pushes_ * workers_)); }
+void AdderWorker::check_values() {
+  const auto expected = static_cast<float>(pushes_ * workers_);
+  if (!view_) {
+    values_ok_ &= all_equal(sums_, expected);
+    return;
+  }
+  for (const TableView::Run& run : view_->runs()) values_ok_ &= all_equal(run.values, expected);
+}
+
+Result<> AdderWorker::pull() {
+  if (!plan_.lent) return worker_->pull_rows(table_, 0, sums_).wait();
+  view_ = TRY(worker_->view(table_));
+  return {};
+}
 
 Result<AdderSample> AdderWorker::iterate() { return plan_.sync ? iterate_in_step() : iterate_fused(); }
 
@@ -68,7 +81,7 @@ Result<AdderSample> AdderWorker::iterate_in_step() {
   const auto pushed = SteadyClock::now();
   if (!alone) TRY(worker_->barrier());
   const auto all_pushed = SteadyClock::now();
-  TRY(worker_->pull_rows(table_, 0, sums_).wait());
+  TRY(pull());
   const auto pulled = SteadyClock::now();
   if (!alone) TRY(worker_->barrier());
   const auto end = SteadyClock::now();
@@ -83,7 +96,13 @@ Result<AdderSample> AdderWorker::iterate_in_step() {
 Result<AdderSample> AdderWorker::iterate_fused() {
   const double cpu_before = own_cpu_s();
   const auto start = SteadyClock::now();
-  TRY(worker_->push_pull_rows(table_, 0, ones_.values, sums_).wait());
+  if (plan_.lent) {
+    const Ticket pushed = worker_->push_rows(table_, 0, ones_.values);
+    TRY(pull());  // sees the push
+    TRY(pushed.wait());
+  } else {
+    TRY(worker_->push_pull_rows(table_, 0, ones_.values, sums_).wait());
+  }
   const auto end = SteadyClock::now();
   const double cpu_s = own_cpu_s() - cpu_before;
   ++pushes_;
@@ -93,7 +112,7 @@ Result<AdderSample> AdderWorker::iterate_fused() {
 
 Result<bool> AdderWorker::finish() {
   TRY(worker_->barrier());
-  TRY(worker_->pull_rows(table_, 0, sums_).wait());
+  TRY(pull());
   check_values();
   TRY(worker_->leave());
   return values_ok_;

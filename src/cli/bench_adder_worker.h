@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace pscloud {
 struct AdderPlan {
   double size_mb = 100;
   bool sync = true;
-  bool lent = false;  // push from memory that the servers read in place
+  bool lent = false;  // push from memory that the servers read in place, and read the sums in theirs
 
   uint64_t rows() const;
 };
@@ -38,7 +39,7 @@ class AdderWorker {
   // every value of the pull is a known number, which is checked after the time was taken. In async mode: a push_pull.
   Result<AdderSample> iterate();
 
-  // A push_pull in one request. Only for a worker that is alone: its values are checked too.
+  // Push and pull without waiting in between. Only for a worker that is alone: its values are checked too.
   Result<AdderSample> iterate_fused();
 
   int workers() const { return workers_; }
@@ -54,6 +55,7 @@ class AdderWorker {
  private:
   AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan, LentFloats ones);
   Result<AdderSample> iterate_in_step();
+  Result<> pull();
   void check_values();
 
   std::unique_ptr<Worker> worker_;
@@ -62,6 +64,7 @@ class AdderWorker {
   const int workers_;
   const LentFloats ones_;
   std::vector<float> sums_;
+  std::optional<TableView> view_;  // instead, if lent
   int pushes_ = 0;
   bool values_ok_ = true;
 };

@@ -15,7 +15,7 @@ void add_transport_flags(CLI::App& verb, BenchTransport& transport, bool with_pr
   const std::vector<std::string> names(std::begin(kTransports), std::end(kTransports));
   add_choice(verb, "--transport", transport.name, names, "auto, inproc, shm, tcp or tls [auto]", "NAME");
   if (!with_processes) return;
-  verb.add_flag("--lent", transport.lent, "push from memory that the servers read in place");
+  verb.add_flag("--lent", transport.lent, "push from memory that servers read in place, and read the sums in theirs");
   add_choice(verb, "--processes", transport.processes, {"own", "threads"},
              "own: each node is one; threads: all in this one [own]", "WHICH");
 }

@@ -13,7 +13,7 @@ namespace pscloud {
 // How the nodes of a benchmark talk: the flags that every `pscloud bench` shares.
 struct BenchTransport {
   std::string name = "auto";
-  bool lent = false;           // push from memory that servers read in place
+  bool lent = false;           // push from memory that servers read in place, and read in theirs
   std::string processes = "";  // own or threads; empty chooses
 
   bool shared_memory() const { return name == "auto" || name == "shm"; }

@@ -23,6 +23,7 @@ class TestingCluster {
     int workers_min = 0;
     uint64_t memory_max = uint64_t{1} << 30;
     UpdaterCatalog updaters = {};
+    bool sockets = false;  // as between processes of one machine: through shared memory
   };
   TestingCluster() : TestingCluster(Options{}) {}
   explicit TestingCluster(const Options& options) : options_(options) {
@@ -31,6 +32,7 @@ class TestingCluster {
     scheduler.workers = options.workers;
     scheduler.workers_min = options.workers_min;
     add(scheduler);
+    if (options.sockets) scheduler_ = nodes_.front()->address();
     for (int i = 0; i < options.servers; ++i) {
       NodeOptions server = node(Role::kServer);
       server.rank = i;
@@ -43,8 +45,13 @@ class TestingCluster {
   NodeOptions node(Role role) const {
     NodeOptions options;
     options.role = role;
-    options.scheduler = "inproc:scheduler";
-    options.local = network_;
+    if (options_.sockets) {
+      options.insecure = true;
+      options.scheduler = scheduler_;
+    } else {
+      options.scheduler = "inproc:scheduler";
+      options.local = network_;
+    }
     options.join_timeout_ms = 30000;
     return options;
   }
@@ -90,6 +97,7 @@ class TestingCluster {
   }
 
   const Options options_;
+  std::string scheduler_ = "127.0.0.1:0";  // then where it really listens
   std::shared_ptr<LocalNetwork> network_ = make_local_network();
   std::vector<std::unique_ptr<Node>> nodes_;
 };

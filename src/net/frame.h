@@ -50,7 +50,8 @@ inline constexpr uint16_t kFlagRange = 2;         // `extra` is the first row; n
 inline constexpr uint16_t kFlagOutcomeOnly = 4;   // a request sent again without its payload: what became of it?
 inline constexpr uint16_t kFlagError = 8;         // a reply whose payload is an error
 inline constexpr uint16_t kFlagPlain = 16;        // the payload is values and nothing else
-inline constexpr uint16_t kFlagsKnown = 31;
+inline constexpr uint16_t kFlagInPlace = 32;      // a pull of where the rows lie, through shared memory
+inline constexpr uint16_t kFlagsKnown = 63;
 
 inline constexpr uint32_t kFrameHeaderBytes = 64;
 inline constexpr uint32_t kPayloadBytesMax = 16u << 20;        // no frame is larger

@@ -132,6 +132,7 @@ class InprocTransport final : public LoopTransport {
     const auto found = lanes_.find(lane);
     if (found == lanes_.end() || !found->second.peer) return;
     frame.header.payload_bytes = static_cast<uint32_t>(frame.payload_size());
+    frame.values = kept(std::move(frame.values));
     found->second.to_peer->fetch_add(frame.size(), std::memory_order_relaxed);
     found->second.peer->put(Arrived{other_end(lane), std::move(frame)});
   }

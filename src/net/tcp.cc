@@ -101,6 +101,11 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return pool_.take(size);
   }
 
+  bool shares_memory(LaneId lane) const override {
+    const auto found = lanes_.find(lane);
+    return found != lanes_.end() && found->second->link() != nullptr;
+  }
+
   void trust(LaneId lane) override {
     if (TcpConnection* connection = find(lane)) connection->trust();
   }

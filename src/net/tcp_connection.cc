@@ -258,6 +258,11 @@ bool TcpConnection::close() {
 void TcpConnection::read_turn() {
   for (size_t moved = 0; state_ == State::kOpen || state_ == State::kClosing;) {
     if (moved >= kTurnBytes) return later(&TcpConnection::read_turn);
+    // Who does not read what it asked for is not read from. Only one side may do so, or both could wait for ever.
+    if (accepted() && write_blocked_ && !write_wants_read_ && unsent_bytes_ >= kSendNowBytes) {
+      read_paused_ = true;
+      return;
+    }
 
     // What belongs to the payload goes straight there; what follows it, or a lane we closed, to the scratch room.
     const std::span<std::byte> scratch = owner_.scratch();
@@ -348,13 +353,39 @@ void TcpConnection::send(Frame frame) {
   CHECK(frame.payload_size() <= kPayloadBytesMax, "payload of {} bytes", frame.payload_size());
   if (state_ == State::kClosing || state_ == State::kGone || write_failure_) return;
   if (link()) return link_->send(std::move(frame));
-  if (link_ || local_) return early_.push_back(std::move(frame));
+  if (link_ || local_) {
+    frame.values = kept(std::move(frame.values));
+    return early_.push_back(std::move(frame));
+  }
   unsent_bytes_ += frame.size();
   const HeaderBytes header = encode_header(frame, check_payloads_);
-  queue_.push_back({header, std::move(frame.payload), std::move(frame.values)});
-  if (state_ != State::kOpen || write_blocked_) return;
-  if (unsent_bytes_ >= kSendNowBytes) return write_turn();
-  if (!std::exchange(write_posted_, true)) later(&TcpConnection::write_turn);
+  const bool borrowed = frame.values && frame.values->is_borrowed();
+  queue_.push_back({.header = header, .payload = std::move(frame.payload), .values = std::move(frame.values)});
+  if (state_ == State::kOpen && !write_blocked_) {
+    if (unsent_bytes_ >= kSendNowBytes) {
+      write_turn();
+    } else if (!std::exchange(write_posted_, true)) {
+      later(&TcpConnection::write_turn);
+    }
+  }
+  if (borrowed) keep_borrowed();
+}
+
+// Copies of the last frame in the queue what was not sent at once.
+void TcpConnection::keep_borrowed() {
+  if (queue_.empty()) return;
+  Outgoing& last = queue_.back();
+  const size_t before = last.header_size + (last.payload ? last.payload->size() : 0);
+  if (queue_.size() > 1 || head_sent_ <= before) {
+    last.values = kept(std::move(last.values));
+    return;
+  }
+  const Bytes rest = last.values->span().subspan(head_sent_ - before);
+  last = {.header = {},
+          .header_size = 0,
+          .payload = nullptr,
+          .values = std::make_shared<const Buffer>(Buffer::copy_of(rest))};
+  head_sent_ = 0;
 }
 
 void TcpConnection::write_turn() {
@@ -384,6 +415,7 @@ void TcpConnection::write_turn() {
         return later(&TcpConnection::read_turn);
     }
   }
+  if (std::exchange(read_paused_, false)) later(&TcpConnection::read_turn);
   if (state_ == State::kClosing) {
     // Then wait for the peer to close too: closing with unread bytes would make the kernel throw away what we sent.
     ended_writing_ = true;
@@ -402,7 +434,7 @@ size_t TcpConnection::gather(std::span<iovec> parts) const {
     if (size > skipped) parts[count++] = {const_cast<std::byte*>(data) + skipped, size - skipped};
   };
   for (auto frame = queue_.begin(); frame != queue_.end() && count + 3 <= parts.size(); ++frame) {
-    add(frame->header.data(), frame->header.size());
+    add(frame->header.data(), frame->header_size);
     if (frame->payload) add(frame->payload->data(), frame->payload->size());
     if (frame->values) add(frame->values->data(), frame->values->size());
   }

@@ -85,9 +85,10 @@ class TcpConnection {
   enum class State { kConnecting, kHandshake, kSharing, kOpen, kClosing, kGone };
   struct Outgoing {
     HeaderBytes header;
+    size_t header_size = kFrameHeaderBytes;  // 0: the rest of a frame of which some was sent
     SharedBuffer payload;
     SharedBuffer values;
-    size_t size() const { return header.size() + (payload ? payload->size() : 0) + (values ? values->size() : 0); }
+    size_t size() const { return header_size + (payload ? payload->size() : 0) + (values ? values->size() : 0); }
   };
 
   // Does `work` in this turn of the loop or the next; not if the connection is gone by then.
@@ -117,6 +118,7 @@ class TcpConnection {
   void write_turn();
   size_t gather(std::span<iovec> parts) const;
   void sent(size_t bytes);
+  void keep_borrowed();
 
   TcpConnectionOwner& owner_;  // borrowed
   const LaneId lane_;
@@ -160,6 +162,7 @@ class TcpConnection {
   uint64_t unsent_bytes_ = 0;
   bool write_posted_ = false;
   bool write_blocked_ = false;
+  bool read_paused_ = false;  // until what was asked for is sent
   std::optional<Error> write_failure_;
   bool ended_writing_ = false;
 };

@@ -54,7 +54,8 @@ class Transport {
   // Begins to connect; on_open() or on_close() follows. `expected` is the role the peer must prove, if it must.
   virtual LaneId connect(const std::string& address, Role expected) = 0;
 
-  // Puts the frame in the lane's queue; lost without a word if the lane is gone.
+  // Puts the frame in the lane's queue; lost without a word if the lane is gone. Its values may be borrowed: what is
+  // not sent at once is copied.
   virtual void send(LaneId lane, Frame frame) = 0;
   virtual uint64_t unsent_bytes(LaneId lane) const = 0;
 
@@ -66,6 +67,12 @@ class Transport {
 
   // Memory that lanes through shared memory send from without a copy; else ordinary memory.
   virtual Result<Buffer> lend(size_t size) { return Buffer(size); }
+
+  // The other side reads lent memory where it lies.
+  virtual bool shares_memory(LaneId lane) const {
+    (void)lane;
+    return false;
+  }
 
   // A new lane takes payloads up to kPayloadBytesStranger; this lifts it to kPayloadBytesMax.
   virtual void trust(LaneId lane) = 0;

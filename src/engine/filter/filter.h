@@ -74,6 +74,7 @@ struct EncodedPayload {
   SharedBuffer head;    // all but the values; may be null
   SharedBuffer values;  // may be null
   bool plain = false;
+  bool in_place = false;  // `values` are to be read where they lie
 
   uint64_t size() const { return (head ? head->size() : 0) + (values ? values->size() : 0); }
   // As it arrives over a network: one piece.
@@ -88,6 +89,7 @@ struct EncodedPayload {
     frame.payload = head;
     frame.values = values;
     if (plain) frame.header.flags |= kFlagPlain;
+    if (in_place) frame.header.flags |= kFlagInPlace;
   }
 };
 Result<EncodedPayload> encode_payload(std::span<const FilterSpec> filters, std::span<const Key> keys,

@@ -24,6 +24,7 @@ struct Operation {
   uint32_t clock = 0;   // of the worker when it asked
   uint32_t needed = 0;  // what the minimum of all clocks must have reached
   bool range = false;   // rows first..first+count instead of keys
+  bool in_place = false;
   uint64_t first = 0;
   uint32_t count = 0;
   KeyList keys;
@@ -53,6 +54,11 @@ class OwnedTable {
   // Both at once: `out` is what is there afterwards. For a bsp table it is what was there before, since the push takes
   // effect later.
   Result<> push_pull(Operation& operation, std::span<float> out);
+
+  // The values of rows first..first+count as they are now, for one call: they are not copied.
+  Result<SharedBuffer> borrow(uint64_t first, uint32_t count) const;
+  // Where the rows of a pull in place lie, or for no rows the versions of all; in memory from `lend`.
+  Result<SharedBuffer> pull_in_place(const Operation& operation, const Lender& lend);
 
   // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number.
   void settle(uint32_t minimum);

@@ -12,6 +12,7 @@ constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
+constexpr size_t kBorrowBytesMin = 64 << 10;  // less is better sent together with other replies
 
 // A message as the payload of a reply.
 Result<EncodedPayload> message(Result<SharedBuffer> text) {
@@ -293,6 +294,10 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   operation.clock = gate_.clock(header.session);
   operation.needed = ClockGate::needed(spec.consistency, operation.clock);
   operation.range = (header.flags & kFlagRange) != 0;
+  operation.in_place = (header.flags & kFlagInPlace) != 0;
+  if (operation.in_place && !(operation.range && operation.type == FrameType::kPull)) {
+    return invalid("only rows of a dense table that are pulled by their numbers can stay in place");
+  }
   operation.first = header.extra;
   operation.count = header.count;
   if (uint64_t{header.count} * spec.width * sizeof(float) > kPayloadBytesMax - 1024) {
@@ -325,32 +330,54 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   if (operation.type == FrameType::kClock) return reply(session, operation.seq, EncodedPayload{});
   const HeldTable& held = tables_.at(operation.table);
   OwnedTable& table = *held.rows;
+  if (operation.in_place) return reply(session, operation.seq, pull_in_place(session, table, operation));
   const uint32_t count = operation.count;
-  const uint64_t seq = operation.seq;
+  const uint64_t seq = operation.seq;  // a push to a bsp table keeps the operation
+  const uint64_t first = operation.first;
   const bool pulls = operation.pulls();
   const bool pushes = operation.pushes() && !repeated;
+  const size_t bytes = pulls ? size_t{count} * table.spec().width * sizeof(float) : 0;
+  // The network sends from the table itself; shared memory takes values best while they are made.
+  const bool borrow = pulls && operation.range && bytes >= kBorrowBytesMin && table.spec().pull_filters.empty() &&
+                      !transport_.shares_memory(session.lane);
   Buffer buffer;
-  if (pulls) buffer = transport_.allocate(session.lane, size_t{count} * table.spec().width * sizeof(float));
+  if (pulls && !borrow) buffer = transport_.allocate(session.lane, bytes);
   const std::span<float> values(reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float));
   const auto apply = [&]() -> Result<> {
     if (pulls) pulled_rows_.add(count);
-    if (!pushes) return table.pull(operation, values);
+    if (!pushes) return borrow ? Result<>() : table.pull(operation, values);
     pushed_rows_.add(count);
     const uint64_t others = table_bytes() - table.bytes();
     table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
-    return pulls ? table.push_pull(operation, values) : table.push(operation);
+    return pulls && !borrow ? table.push_pull(operation, values) : table.push(operation);
   };
   const auto outcome = [&]() -> Result<EncodedPayload> {
     if (pulls || pushes) TRY(apply());
     if (!pulls) return EncodedPayload{};
+    if (borrow) {
+      held.traffic.pull.add(bytes, bytes);
+      return EncodedPayload{.head = nullptr, .values = TRY(table.borrow(first, count)), .plain = true};
+    }
     const Floats floats(std::make_shared<const Buffer>(std::move(buffer)));
     auto encoded = encode_payload(table.spec().pull_filters, {}, floats, count, {&random_, nullptr});
     // A value that a filter cannot carry still has to reach the worker.
     if (!encoded) encoded = encode_payload({}, {}, floats, count, {&random_, nullptr});
-    held.traffic.pull.add(values.size_bytes(), encoded->size());
+    held.traffic.pull.add(bytes, encoded->size());
     return encoded;
   };
   reply(session, seq, outcome(), pulls ? count : 0);
+}
+
+// Nothing is copied: the worker reads the table itself.
+Result<EncodedPayload> ShardOwner::pull_in_place(const Session& session, OwnedTable& table,
+                                                 const Operation& operation) {
+  if (!transport_.shares_memory(session.lane)) return unavailable("this worker is not on the machine of the server");
+  if (!table.spec().pull_filters.empty()) {
+    return invalid("table '{}' has filters for pulls: its rows cannot be read in place", table.spec().name);
+  }
+  pulled_rows_.add(operation.count);
+  const auto lend = [this](size_t size) { return transport_.lend(size); };
+  return EncodedPayload{.head = nullptr, .values = TRY(table.pull_in_place(operation, lend)), .in_place = true};
 }
 
 // Lets through what the clocks allow by now, step by step, so that each read sees the very clock it asked for.

@@ -107,6 +107,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   Result<> finish_clock(Session& session, const FrameHeader& header);
   void gate_operation(Session& session, Operation operation);
   void serve(Session& session, Operation& operation, bool repeated);
+  Result<EncodedPayload> pull_in_place(const Session& session, OwnedTable& table, const Operation& operation);
   void advance();
 
   // kNotFound, kInvalid or kCorrupt; `keys_unknown` is set if the key list must be sent.

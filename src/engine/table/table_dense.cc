@@ -19,8 +19,9 @@ DenseTable::DenseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, 
       first_row_(first_row),
       row_count_(row_count),
       state_width_(updater_->state_width(spec.width)),
-      values_(row_count * spec.width * sizeof(float)),
-      states_(row_count * state_width_ * sizeof(float)) {
+      values_(std::in_place, values_bytes()),
+      states_(row_count * state_width_ * sizeof(float)),
+      values_at_(reinterpret_cast<float*>(values_->data())) {
   if (spec_.initial.low == 0 && spec_.initial.high == 0) return;
   for (uint64_t row = 0; row < row_count; ++row)
     fill_initial(spec_.initial, first_row + row, {values() + row * spec_.width, spec_.width});
@@ -66,6 +67,11 @@ Result<> DenseTable::push_pull_range(uint64_t first, std::span<const float> valu
   return {};
 }
 
+Result<std::span<const float>> DenseTable::view_range(uint64_t first, uint64_t count) const {
+  TRY(check_range(first, count * spec_.width).at(place_));
+  return std::span(value(first), count * spec_.width);
+}
+
 Result<> DenseTable::prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
   TRY(check_rows(keys, values.size(), memo).at(place_));
   return check_values(0, keys, values).at(place_);
@@ -76,7 +82,26 @@ Result<> DenseTable::prepare_push_range(uint64_t first, std::span<const float> v
   return check_values(first, {}, values).at(place_);
 }
 
-uint64_t DenseTable::bytes() const { return sizeof *this + values_.size() + states_.size(); }
+Result<PublishedRows> DenseTable::publish(const Lender& lend) {
+  if (!values_) return published_;
+  const size_t value_bytes = values_bytes();
+  const size_t versions_at = (value_bytes + 63) / 64 * 64;
+  const size_t versions = version_count(row_count_, spec_.width);
+  const auto all = std::make_shared<Buffer>(TRY(lend(versions_at + versions * sizeof(uint64_t)).at(place_)));
+  if (value_bytes > 0) std::memcpy(all->data(), values_->data(), value_bytes);
+  std::byte* const first_version = all->data() + versions_at;
+  std::memset(first_version, 0, versions * sizeof(uint64_t));
+  values_.reset();
+  values_at_ = reinterpret_cast<float*>(all->data());
+  versions_ = {{reinterpret_cast<uint64_t*>(first_version), versions}, spec_.width};
+  published_ = {std::make_shared<const Buffer>(std::span(first_version, versions * sizeof(uint64_t)), all), all};
+  return published_;
+}
+
+uint64_t DenseTable::bytes() const {
+  const uint64_t values = values_bytes() + (values_ ? 0 : published_.versions->size());
+  return sizeof *this + values + states_.size();
+}
 
 Result<> DenseTable::check_rows(std::span<const Key> keys, size_t floats, RowMemo* memo) const {
   TRY(check_float_count(keys.size(), spec_.width, floats));
@@ -122,15 +147,16 @@ void DenseTable::update_run(uint64_t first, const float* pushed, size_t rows, fl
   const size_t width = spec_.width;
   float* values_at = values() + (first - first_row_) * width;
   float* states_at = states() + (first - first_row_) * state_width_;
-  if (out == nullptr) return updater_->update_rows(values_at, states_at, pushed, rows, width);
   // Block by block, so that what was written is read from the nearest cache.
-  const size_t block = std::max<size_t>(1, kBlockFloats / width);
+  const size_t block = out == nullptr ? rows : std::max<size_t>(1, kBlockFloats / width);
+  versions_.begin(first - first_row_, rows);
   for (size_t begin = 0; begin < rows; begin += block) {
     const size_t count = std::min(block, rows - begin);
     updater_->update_rows(values_at + begin * width, states_at + begin * state_width_, pushed + begin * width, count,
                           width);
-    std::memcpy(out + begin * width, values_at + begin * width, count * width * sizeof(float));
+    if (out != nullptr) std::memcpy(out + begin * width, values_at + begin * width, count * width * sizeof(float));
   }
+  versions_.end(first - first_row_, rows);
 }
 
 }  // namespace pscloud

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/table/huge_memory.h"
+#include "engine/table/row_versions.h"
 #include "engine/table/table_store.h"
 
 namespace pscloud {
@@ -21,8 +23,10 @@ class DenseTable final : public TableStore {
   Result<> push_range(uint64_t first, std::span<const float> values) override;
   Result<> pull_range(uint64_t first, std::span<float> out) const override;
   Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
+  Result<std::span<const float>> view_range(uint64_t first, uint64_t count) const override;
   Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
+  Result<PublishedRows> publish(const Lender& lend) override;
 
   const TableSpec& spec() const override { return spec_; }
   uint64_t rows() const override { return row_count_; }
@@ -30,7 +34,8 @@ class DenseTable final : public TableStore {
 
  private:
   const float* value(uint64_t row) const { return values() + (row - first_row_) * spec_.width; }
-  float* values() const { return reinterpret_cast<float*>(values_.data()); }
+  float* values() const { return values_at_; }
+  size_t values_bytes() const { return row_count_ * spec_.width * sizeof(float); }
   float* states() const { return reinterpret_cast<float*>(states_.data()); }
   Result<> check_rows(std::span<const Key> keys, size_t floats, RowMemo* memo) const;
   Result<> check_range(uint64_t first, size_t floats) const;
@@ -44,8 +49,11 @@ class DenseTable final : public TableStore {
   const uint64_t first_row_;
   const uint64_t row_count_;
   const size_t state_width_;
-  HugeMemory values_;
+  std::optional<HugeMemory> values_;  // until they are published
   HugeMemory states_;
+  float* values_at_;
+  PublishedRows published_;
+  RowVersionWriter versions_;
 };
 
 }  // namespace pscloud

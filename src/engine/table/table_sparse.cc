@@ -134,7 +134,9 @@ Result<> SparseTable::pull(std::span<const Key> keys, std::span<float> out, RowM
 Result<> SparseTable::push_range(uint64_t, std::span<const float>) { return not_dense(); }
 Result<> SparseTable::pull_range(uint64_t, std::span<float>) const { return not_dense(); }
 Result<> SparseTable::push_pull_range(uint64_t, std::span<const float>, std::span<float>) { return not_dense(); }
+Result<std::span<const float>> SparseTable::view_range(uint64_t, uint64_t) const { return not_dense(); }
 Result<> SparseTable::prepare_push_range(uint64_t, std::span<const float>) { return not_dense(); }
+Result<PublishedRows> SparseTable::publish(const Lender&) { return not_dense(); }
 
 Result<> SparseTable::prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
   TRY(check_keys(keys, values.size(), memo).at(place_));

@@ -24,8 +24,10 @@ class SparseTable final : public TableStore {
   Result<> push_range(uint64_t first, std::span<const float> values) override;
   Result<> pull_range(uint64_t first, std::span<float> out) const override;
   Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
+  Result<std::span<const float>> view_range(uint64_t first, uint64_t count) const override;
   Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
+  Result<PublishedRows> publish(const Lender& lend) override;
 
   void limit_bytes(uint64_t bytes_max) override { bytes_max_ = bytes_max; }
   const TableSpec& spec() const override { return spec_; }

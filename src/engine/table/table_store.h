@@ -1,15 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
+#include "base/bytes.h"
 #include "engine/table/row_memo.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 #include "pscloud/updater.h"
 
 namespace pscloud {
+
+// What other processes need to read a dense table's rows: a version for each rows_per_version() of them
+// (row_versions.h), in the memory that the rows are in.
+struct PublishedRows {
+  SharedBuffer versions;
+  std::shared_ptr<void> keeper;  // of the memory
+};
+using Lender = std::function<Result<Buffer>(size_t)>;
 
 // The rows of one table that one owner holds. Not thread-safe: touched by its owner only.
 // Everything given is checked: a call that returns an error has changed nothing.
@@ -33,11 +43,17 @@ class TableStore {
   virtual Result<> push_range(uint64_t first, std::span<const float> values) = 0;
   virtual Result<> pull_range(uint64_t first, std::span<float> out) const = 0;
   virtual Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) = 0;
+  // Where these rows lie, until something is pushed.
+  virtual Result<std::span<const float>> view_range(uint64_t first, uint64_t count) const = 0;
 
   // Checks a push and makes its rows, with their initial values, without changing any: when this has returned ok,
   // the same push cannot fail. For pushes that take effect later.
   virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo = nullptr) = 0;
   virtual Result<> prepare_push_range(uint64_t first, std::span<const float> values) = 0;
+
+  // Other processes can read the rows from now on, in memory from `lend`: the first call moves them there.
+  // kInvalid for a sparse table.
+  virtual Result<PublishedRows> publish(const Lender& lend) = 0;
 
   // It may grow to this. A table that never grows has no use for it.
   virtual void limit_bytes(uint64_t bytes_max) { (void)bytes_max; }

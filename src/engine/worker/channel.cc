@@ -171,6 +171,11 @@ void Channel::on_reply(const Frame& frame) {
   if (frame.header.flags & kFlagError) {
     auto error = decode<ErrorMessage>(frame.bytes());
     answer = error ? Error{error->code, fmt::format("{}: {}", options_.owner.name(), error->text)} : error.error();
+  } else if (sent.part.in_place_bytes > 0) {
+    answer->raw = frame.values;
+    if (!frame.values || !frame.values->is_peers() || frame.values->size() != sent.part.in_place_bytes) {
+      answer = corrupt("{}: its rows are not where it says", options_.owner.name());
+    }
   } else if (sent.part.pulls()) {
     auto payload = frame.header.count == sent.part.count
                        ? decode_payload(frame, sent.part.count, sent.part.spec->width, false, true, {&random_, nullptr})
@@ -258,7 +263,8 @@ Result<EncodedPayload> Channel::encode_part(const Part& part, std::span<const Fi
 void Channel::transmit(uint64_t seq, Sent& sent, bool outcome_only) {
   Frame frame;
   frame.header.type = sent.part.type;
-  frame.header.flags = (sent.part.range ? kFlagRange : 0) | (outcome_only ? kFlagOutcomeOnly : 0);
+  frame.header.flags = (sent.part.range ? kFlagRange : 0) | (outcome_only ? kFlagOutcomeOnly : 0) |
+                       (sent.part.in_place_bytes > 0 ? kFlagInPlace : 0);
   frame.header.session = options_.session;
   frame.header.seq = seq;
   frame.header.ack = oldest_unanswered();

@@ -28,6 +28,7 @@ struct Part {
   std::shared_ptr<const TableSpec> spec;  // of the table; null for clock, create and open
   uint32_t clock = 0;
   bool range = false;
+  uint64_t in_place_bytes = 0;  // of a pull of where the rows lie; else 0
   uint64_t first = 0;
   uint32_t count = 0;
   std::vector<Key> keys;
@@ -38,7 +39,7 @@ struct Part {
 
   struct Answer {
     Floats values;     // of a pull
-    SharedBuffer raw;  // of open
+    SharedBuffer raw;  // of open, and of a pull in place
   };
   std::function<void(Result<Answer>)> done;  // called once
 

@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "engine/message.h"
 #include "engine/node_loop.h"
+#include "engine/worker/budget.h"
 #include "engine/worker/slicer.h"
 #include "engine/worker/ticket.h"
+#include "engine/worker/view_request.h"
 #include "engine/worker/worker_core.h"
 
 namespace pscloud {
@@ -44,44 +46,6 @@ class Completion {
   std::shared_ptr<Ticket::State> ticket_;
   std::function<void()> release_;
   std::shared_ptr<std::atomic<int>> unheard_;
-};
-
-// How many bytes are under way, for back-pressure on the caller.
-class Budget {
- public:
-  explicit Budget(uint64_t bytes_max) : bytes_max_(bytes_max) {}
-
-  // Does the loop's work until there is room. False after `timeout`: every request ends, so somebody gives back.
-  bool take(uint64_t bytes, NodeLoop& loop, Duration timeout) {
-    const Time deadline = loop.clock().now() + timeout;
-    while (true) {
-      std::atomic<bool> given_back{false};
-      {
-        MutexLock lock(mutex_);
-        if (bytes_ == 0 || bytes_ + bytes <= bytes_max_) {
-          bytes_ += bytes;
-          return true;
-        }
-        if (loop.clock().now() >= deadline) return false;
-        waiting_.push_back(&given_back);
-      }
-      const bool changed = loop.drive_until(given_back);
-      MutexLock lock(mutex_);
-      std::erase(waiting_, &given_back);
-      if (!changed) return false;
-    }
-  }
-  void give_back(uint64_t bytes) {
-    MutexLock lock(mutex_);
-    bytes_ -= bytes;
-    for (std::atomic<bool>* one : std::exchange(waiting_, {})) *one = true;
-  }
-
- private:
-  const uint64_t bytes_max_;
-  Mutex mutex_;
-  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
-  std::vector<std::atomic<bool>*> waiting_ GUARDED_BY(mutex_);
 };
 
 class WorkerImpl final : public Worker {
@@ -169,6 +133,20 @@ class WorkerImpl final : public Worker {
   Ticket push_pull_rows(const Table& table, uint64_t first_row, std::span<const float> values,
                         std::span<float> out) override {
     return by_rows(FrameType::kPushPull, table, first_row, values, out);
+  }
+
+  Result<TableView> view(const Table& table) override {
+    const auto spec = TRY(spec_of(table));
+    if (spec->kind != TableKind::kDense)
+      return invalid("table '{}' is sparse: only a dense one can be viewed", spec->name);
+    std::vector<bool> in_place(owners_);
+    loop_->look([&] {
+      for (uint32_t i = 0; i < owners_; ++i) in_place[i] = spec->pull_filters.empty() && core_->channel(i).local();
+    });
+    auto view = view_by(table.id, spec, in_place);
+    // An owner may have come back over the network.
+    if (view || view.error().code != Code::kUnavailable) return view;
+    return view_by(table.id, spec, std::vector<bool>(owners_, false));
   }
 
   Ticket clock() override {
@@ -261,18 +239,31 @@ class WorkerImpl final : public Worker {
     specs_[table.id] = std::make_shared<const TableSpec>(table.spec);
     return table;
   }
-  std::shared_ptr<const TableSpec> spec_of(const Table& table) {
+  Result<std::shared_ptr<const TableSpec>> spec_of(const Table& table) {
     MutexLock lock(mutex_);
-    const auto found = specs_.find(table.id);
-    return found == specs_.end() ? nullptr : found->second;
+    if (const auto found = specs_.find(table.id); found != specs_.end()) return found->second;
+    return not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name);
+  }
+
+  Result<TableView> view_by(TableId table, const std::shared_ptr<const TableSpec>& spec,
+                            const std::vector<bool>& in_place) {
+    std::shared_ptr<ViewRequest> request;
+    {
+      MutexLock lock(mutex_);
+      request = std::make_shared<ViewRequest>(table, spec, in_place, views_[table]);
+    }
+    TRY(submit(FrameType::kPull, *spec, 0, [&] { return request->slices(); }).wait());
+    const TableView view = TRY(request->view());
+    MutexLock lock(mutex_);
+    views_[table] = request->known();
+    return view;
   }
 
   Ticket by_keys(FrameType type, const Table& table, std::span<const Key> keys, std::span<const float> values,
                  std::span<float> out) {
-    const auto spec = spec_of(table);
-    if (!spec)
-      return failed(
-          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    auto known = spec_of(table);
+    if (!known) return failed(known.error());
+    const auto spec = *std::move(known);
     if (auto checked = check_keys(*spec, keys); !checked) return failed(checked.error());
     if (auto checked = check_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked)
       return failed(checked.error());
@@ -282,10 +273,9 @@ class WorkerImpl final : public Worker {
 
   Ticket by_rows(FrameType type, const Table& table, uint64_t first, std::span<const float> values,
                  std::span<float> out) {
-    const auto spec = spec_of(table);
-    if (!spec)
-      return failed(
-          not_found("this worker has no table '{}': create_table or open_table gives it one", table.spec.name));
+    auto known = spec_of(table);
+    if (!known) return failed(known.error());
+    const auto spec = *std::move(known);
     if (spec->kind != TableKind::kDense) {
       return failed(invalid("table '{}' is sparse and has no numbered rows: use push and pull with keys", spec->name));
     }
@@ -399,6 +389,7 @@ class WorkerImpl final : public Worker {
 
   Mutex mutex_;
   std::map<TableId, std::shared_ptr<const TableSpec>> specs_ GUARDED_BY(mutex_);
+  std::map<TableId, std::map<uint32_t, OwnerMemory>> views_ GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<const Buffer>> lent_ GUARDED_BY(mutex_);
 };
 

@@ -133,6 +133,7 @@ void ShmLink::send(Frame frame) {
   queued_bytes_ += frame.size();
   queue_.push_back(std::move(frame));
   flush();
+  if (!queue_.empty()) queue_.back().values = kept(std::move(queue_.back().values));
 }
 
 void ShmLink::flush() {
@@ -167,7 +168,7 @@ bool ShmLink::fill(ShmSlot& slot, const Frame& frame) {
   slot.kind = ShmSlot::kFrame;
   slot.header = encode_header(frame, false);
   const size_t size = frame.payload_size();
-  if (size <= ShmSlot::kInlineMax) {
+  if (size <= ShmSlot::kInlineMax && !(frame.header.flags & kFlagInPlace)) {
     slot.inline_bytes = static_cast<uint32_t>(size);
     std::byte* to = slot.inlined.data();
     for (const Bytes bytes : {frame.bytes(), frame.value_bytes()}) {
@@ -188,7 +189,7 @@ bool ShmLink::place(const SharedBuffer& buffer, ShmPiece& piece) {
   SharedBuffer kept = buffer;
   if (own_->segment->holds(buffer->data(), buffer->size())) {
     piece.offset = static_cast<uint64_t>(buffer->data() - own_->segment->data());
-  } else if (const auto lent = lent_.find(buffer->span()); lent.segment) {
+  } else if (const auto lent = buffer->is_borrowed() ? LentMemory::Lent{} : lent_.find(buffer->span()); lent.segment) {
     if (!announced_.contains(lent.number)) {
       const int fd = lent.segment->fd();
       // The socket is full or broken: it will be tried again, or the lane ends.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/fence.h"
+
 namespace pscloud {
 
 // What goes from one process to another through shared memory, and how a sleeping one is woken. Each side has a segment
@@ -89,12 +91,7 @@ class ShmDoorbell {
     if constexpr (requires { Atomic::fence(); }) {
       Atomic::fence();
     } else {
-#if defined(__SANITIZE_THREAD__)
-      std::atomic<int> barrier{0};  // ThreadSanitizer knows no fences; this orders as much on the machines it runs on
-      barrier.exchange(1, std::memory_order_seq_cst);
-#else
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
+      full_fence();
     }
   }
   bool sleeps() {
