@@ -10,7 +10,7 @@ namespace {
 // How long the loop's own thread leaves the work to callers after the last one did it.
 constexpr Duration kStandBack = std::chrono::milliseconds(2);
 
-// How long a thread looks for news in shared memory before it sleeps: to be woken takes longer than this.
+// How long a thread looks for news before it sleeps: to be woken takes longer than this.
 constexpr Duration kLook = std::chrono::microseconds(20);
 
 void relax() {
@@ -21,25 +21,6 @@ void relax() {
 #endif
 }
 
-// Whether a server's thread looks before it sleeps. Only while that pays: requests come faster than a thread is woken.
-class Spin {
- public:
-  Duration length() const { return on_ ? kLook : Duration(0); }
-  void looked(bool came) {
-    misses_ = came ? 0 : misses_ + 1;
-    if (misses_ >= kMissesMax) on_ = false;
-  }
-  void slept(Duration time) {
-    if (time >= 4 * kLook) return;
-    on_ = true;
-    misses_ = 0;
-  }
-
- private:
-  static constexpr int kMissesMax = 4;
-  bool on_ = false;
-  int misses_ = 0;
-};
 }  // namespace
 
 // Lets the node look at itself after each event: has it finished?
@@ -100,32 +81,45 @@ void NodeLoop::start(LaneHandler& handler, std::function<void()> after) {
 void NodeLoop::run() {
   SigpipeBlock::for_thread();
   Spin spin;
+  MutexLock lock(mutex_);
   while (true) {
-    Duration idle{};
-    bool looks = false;
-    {
-      MutexLock lock(mutex_);
-      // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
-      if (driven_ || clock_.now() - last_driven_ < kStandBack) {
-        changed_.wait_for(mutex_, kStandBack, [] { return false; });
-        if (driven_) continue;
-      }
-      if (!turn()) return;
-      looks = transport_->has_local_lanes();
-      if (!looks || spin.length() == Duration(0)) idle = transport_->idle_time();
+    // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
+    if (driven_ || clock_.now() - last_driven_ < kStandBack) {
+      changed_.wait_for(mutex_, kStandBack, [] { return false; });
+      if (driven_) continue;
     }
-    if (looks && spin.length() > Duration(0)) {
-      const bool came = look_a_while(spin.length());
-      spin.looked(came);
-      if (came) continue;
-      MutexLock lock(mutex_);
-      idle = transport_->idle_time();
-    }
-    if (idle == Duration(0)) continue;
-    const Time before = clock_.now();
-    transport_->wait(idle);
-    if (looks) spin.slept(clock_.now() - before);
+    if (!turn()) return;
+    rest(spin);
   }
+}
+
+// Nothing is to be done: looks for news for a while, where that pays, and then sleeps until there are some.
+void NodeLoop::rest(Spin& spin) {
+  if (spin.on()) {
+    mutex_.unlock();
+    const bool came = look_a_while();
+    mutex_.lock();
+    spin.looked(came);
+    if (came) return;
+  }
+  const Duration idle = transport_->idle_time();
+  if (idle == Duration(0)) return;
+  mutex_.unlock();
+  const Time before = clock_.now();
+  transport_->wait(idle);
+  spin.slept(clock_.now() - before);
+  mutex_.lock();
+}
+
+void NodeLoop::Spin::looked(bool came) {
+  misses_ = came ? 0 : misses_ + 1;
+  if (misses_ >= kMissesMax) on_ = false;
+}
+
+void NodeLoop::Spin::slept(Duration time) {
+  if (time >= 4 * kLook) return;
+  on_ = true;
+  misses_ = 0;
 }
 
 bool NodeLoop::turn() {
@@ -148,8 +142,8 @@ void NodeLoop::end_call() {
   let_go();
 }
 
-bool NodeLoop::look_a_while(Duration at_most) {
-  const Time end = clock_.now() + at_most;
+bool NodeLoop::look_a_while() {
+  const Time end = clock_.now() + kLook;
   do {
     for (int i = 0; i < 16; ++i) {
       {
@@ -174,17 +168,7 @@ bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   while (!done && turn()) {
     if (followers_ > 0) changed_.notify_all();  // it may have been theirs
     if (done) break;
-    if (transport_->has_local_lanes()) {
-      mutex_.unlock();
-      const bool came = look_a_while(kLook);
-      mutex_.lock();
-      if (came) continue;
-    }
-    const Duration idle = transport_->idle_time();
-    if (idle == Duration(0)) continue;
-    mutex_.unlock();
-    transport_->wait(idle);
-    mutex_.lock();
+    rest(callers_spin_);
   }
   driven_ = false;
   last_driven_ = clock_.now();

@@ -76,11 +76,26 @@ class NodeLoop {
 
  private:
   class AfterEach;
+
+  // Whether a thread looks before it sleeps. Only while that pays: news come faster than a thread is woken.
+  class Spin {
+   public:
+    bool on() const { return on_; }
+    void looked(bool came);
+    void slept(Duration time);
+
+   private:
+    static constexpr int kMissesMax = 4;
+    bool on_ = false;
+    int misses_ = 0;
+  };
+
   NodeLoop();
   void run() EXCLUDES(mutex_);
   void end_call() REQUIRES(mutex_);
   void let_go() REQUIRES(mutex_);
-  bool look_a_while(Duration at_most) EXCLUDES(mutex_);
+  void rest(Spin& spin) REQUIRES(mutex_);
+  bool look_a_while() EXCLUDES(mutex_);
   bool turn() REQUIRES(mutex_);
 
   SystemClock clock_;
@@ -93,6 +108,7 @@ class NodeLoop {
   bool driven_ GUARDED_BY(mutex_) = false;  // a caller does the work and sleeps without the lock in between
   int followers_ GUARDED_BY(mutex_) = 0;    // callers that wait while another drives
   Time last_driven_ GUARDED_BY(mutex_);
+  Spin callers_spin_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: it uses all the others
 };

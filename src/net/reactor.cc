@@ -152,6 +152,11 @@ bool Reactor::turn() {
   return did;
 }
 
+bool Reactor::is_ready() const {
+  pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  return poll(&ready, 1, 0) > 0;
+}
+
 void Reactor::wait(Duration at_most) {
   // The epoll descriptor itself can be waited for: nothing is taken from it here.
   pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};

@@ -56,6 +56,7 @@ class Reactor {
   bool has_work() const { return !later_.empty(); }
   // Any thread, also while another is in turn(): returns when turn() may have something to do, at most after `at_most`.
   void wait(Duration at_most);
+  bool is_ready() const;  // the same without waiting
 
  private:
   Reactor(Fd epoll, Fd bell, Fd timer);

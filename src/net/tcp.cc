@@ -144,12 +144,12 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return kWakeMax;
   }
   bool has_news() const override {
+    if (local_lanes_.empty()) return reactor_->is_ready();
     return std::ranges::any_of(local_lanes_, [&](LaneId lane) {
       ShmLink* link = lanes_.at(lane)->link();
       return link != nullptr && link->has_news();
     });
   }
-  bool has_local_lanes() const override { return !local_lanes_.empty(); }
   void wait(Duration at_most) override { reactor_->wait(at_most); }
 
   void post(std::function<void()> work) override {

@@ -98,9 +98,8 @@ class LoopTransport : public Transport {
   // lets the lock go: others wait already, and only now is it certain that they will be woken.
   virtual Duration idle_time() = 0;
 
-  // Something has come through shared memory. Cheap: to look for a while before sleeping.
+  // Something has come. Cheap: to look for a while before sleeping.
   virtual bool has_news() const { return false; }
-  virtual bool has_local_lanes() const { return false; }
 
   // From any thread, without the lock: returns when there is something to do, or after `at_most`.
   virtual void wait(Duration at_most) = 0;
