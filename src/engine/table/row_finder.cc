@@ -32,6 +32,7 @@ void RowFinder::step() {
 template <bool kWhole>
 void RowFinder::step_groups(Group& first, Group& second, Group& third) {
   const bool beside = rows_.key_is_beside();
+  const bool crowded = index_.is_crowded();
   const size_t bytes_at_key = sizeof(Key) + (beside ? row_bytes_ : 0);
   uint32_t further[kGroup];
   size_t further_size = 0;
@@ -48,18 +49,19 @@ void RowFinder::step_groups(Group& first, Group& second, Group& third) {
         ask_for(rows_.key_address(row), bytes_at_key);
         if (!beside) ask_for(rows_.floats(row), row_bytes_);
       } else if (row == SparseIndex::kFurther) {
-        __builtin_prefetch(index_.after_home(second.mixed[i]));
+        __builtin_prefetch(second.homes[i] + 1);
         further[further_size++] = static_cast<uint32_t>(i);
       }
     }
     if (kWhole || i < third.size) {
       uint32_t& row = third.rows[i];
-      if (row != SparseIndex::kNone && rows_.key(row) != keys_[third.begin + i]) [[unlikely]]
+      if (row == SparseIndex::kNone ? crowded : rows_.key(row) != keys_[third.begin + i]) [[unlikely]]
         row = index_.find(third.mixed[i], rows_);
     }
   }
   for (size_t i = 0; i < further_size; ++i) {
-    const uint32_t row = second.rows[further[i]] = index_.guess_further(second.mixed[further[i]]);
+    const uint32_t row = second.rows[further[i]] =
+        SparseIndex::guess_further(second.homes[further[i]], second.mixed[further[i]]);
     if (row != SparseIndex::kNone) ask_for(rows_.key_address(row), bytes_at_key);
   }
 }

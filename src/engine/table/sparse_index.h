@@ -4,146 +4,117 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
+#include <unordered_map>
 #include <vector>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "engine/table/huge_memory.h"
+#include "engine/table/index_line.h"
 #include "engine/table/sparse_rows.h"
 
 namespace pscloud {
 
-// From a mixed key to a row number. A cache line holds ten pairs of a 16-bit tag and a row; a full line goes on in the
-// next. A small index is one segment. A large one has 1024, each of which grows alone and at its own sizes: a step
-// moves 1/1024 of the keys, and segments that fill evenly do not all grow at once. A segment is a list of blocks of
-// lines, all from one piece of memory: it grows where it is, leaves no holes, and all of them lie on huge pages.
+// From a mixed key to a row number. One array of cache lines, each with up to eleven pairs of a 15-bit tag and a row. A
+// key whose line is full stands in one of the seven that follow.
+//
+// It grows by one line at a time, so that no push waits long for it and all lines are about equally full: linear
+// hashing, in groups. Some bits of a key give its group, and its tag gives the line of the group. All groups have eight
+// lines at first; then one after the other gets a ninth, to which each of the eight gives its part, then a tenth, and
+// so on; with the sixteenth each becomes two groups of eight. Line j of group g is line j * groups + g of the array:
+// the new line is always the next of the array.
+//
 // Nothing is ever removed. Keys stand in the rows only; every call is given the same SparseRows.
 class SparseIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kFurther = UINT32_MAX - 1;
-  static constexpr uint32_t kRowsMax = UINT32_MAX - 1;
+  static constexpr uint32_t kRowsMax = uint32_t{1} << 30;
 
-  SparseIndex() : segments_(1) {}
+  SparseIndex();
 
-  // A look-up in steps, so that memory can be asked for between them. First the line where the search for a key begins;
-  // null if there is none at all. Void after grow().
-  struct Line;
-  const Line* home(uint64_t mixed) const {
-    const size_t segment = segment_of(mixed);
-    return segments_[segment].size == 0 ? nullptr : &line(segment, home_of(segment, mixed));
-  }
-  // Then, from that line: a row that is that of this key in all but a few of 10000 cases, kNone if the key has none,
-  // kFurther if the line is full and does not show it.
+  // A look-up in steps, so that memory can be asked for between them. First the line where a key belongs. Void after
+  // grow_by().
+  using Line = IndexLine;
+  const Line* home(uint64_t mixed) const { return lines() + home_of(mixed); }
+  // Then, from that line: a row that is that of this key in all but a few of 1000 cases, kNone if it shows none,
+  // kFurther if the key may stand in one of the next lines.
   static uint32_t guess(const Line* home, uint64_t mixed);
-  // If further, the next line, to ask for it, and from all that follow: such a row or kNone.
-  const Line* after_home(uint64_t mixed) const {
-    const size_t segment = segment_of(mixed);
-    return &line(segment, next(segment, home_of(segment, mixed)));
-  }
-  uint32_t guess_further(uint64_t mixed) const;
+  // From these, such a row or kNone.
+  static uint32_t guess_further(const Line* home, uint64_t mixed);
+  // kNone is certain only if this is false; else find() must be asked.
+  bool is_crowded() const { return !crowded_.empty(); }
 
   // The row of this key; kNone if it has none.
   uint32_t find(uint64_t mixed, const SparseRows& rows) const;
 
-  // What must grow before new keys are inserted.
-  struct Growth {
-    std::vector<uint32_t> lines;  // of each segment afterwards
-    uint64_t bytes = 0;           // of the whole index afterwards
-  };
-  // `early`: segments that are almost full grow too, as many as make up for what this push should do on average. So the
-  // work is the same for every push, where chance would let many segments come to their end in one.
-  Growth plan(std::span<const uint64_t> new_mixed, const SparseRows& rows, bool early) const;
-  void grow(const Growth& growth, const SparseRows& rows);
-
-  // The key must be absent and have been planned for.
+  // Makes room for so many new keys.
+  void grow_by(uint64_t keys, const SparseRows& rows);
+  // The key must be absent, and room have been made.
   void insert(uint64_t mixed, uint32_t row);
 
-  uint64_t bytes() const { return bytes_for(segments_.size(), stride_, blocks_); }
-  // No plan of `keys` new keys will have more.
-  uint64_t bytes_most(uint64_t keys) const;
+  uint64_t bytes() const { return bytes_of(memory_.size(), crowded_.size()); }
+  // What it will have at most with so many keys more.
+  uint64_t bytes_with(uint64_t keys) const;
 
  private:
-  static constexpr size_t kSegments = 1024;
-  // One segment of so many keys grows in a few ms, the time of one large push.
-  static constexpr uint64_t kKeysUnsplit = 1 << 17;
-  static constexpr uint32_t kLineRows = 10;
-  static constexpr uint32_t kBlockLines = 16;
-  struct Segment {
-    uint32_t size = 0;   // lines
-    uint32_t count = 0;  // keys
+  static constexpr uint32_t kTagBits = 15;
+  static constexpr uint32_t kReachMax = IndexLine::kReachMax;  // how far from its line a key may stand
+  static constexpr uint32_t kGroupLines = 8;
+  struct Moved {
+    uint32_t tag;
+    uint32_t row;
   };
 
-  // Tag, line and segment each use bits of their own, and none the top bits, which are the same for all keys of one
-  // owner among 256.
-  static uint16_t tag_of(uint64_t mixed) { return static_cast<uint16_t>(mixed); }
-  size_t home_of(size_t segment, uint64_t mixed) const {
-    return (mixed >> 16 & 0x3fffffff) * segments_[segment].size >> 30;
+  // Tag and group use bits of their own, and none the top bits, which are the same for all keys of one owner among 256.
+  static uint32_t tag_of(uint64_t mixed) { return mixed & ((1u << kTagBits) - 1); }
+  size_t home_of(uint64_t mixed) const {
+    const uint64_t group = mixed >> kTagBits & ((uint64_t{1} << level_) - 1);
+    const uint32_t lines = group_lines_ + (group < grown_ ? 1 : 0);
+    return (size_t{line_in_group(tag_of(mixed), lines, mixed)} << level_) + group;
   }
-  static size_t segment_of(uint64_t mixed, size_t segments) { return mixed >> 46 & (segments - 1); }
-  size_t segment_of(uint64_t mixed) const { return segment_of(mixed, segments_.size()); }
-  size_t next(size_t segment, size_t at) const { return at + 1 == segments_[segment].size ? 0 : at + 1; }
+  // A group of sixteen is two of eight: line j of them is line 2j or 2j+1, by the bit that will choose between the two.
+  uint32_t line_in_group(uint32_t tag, uint32_t lines, uint64_t mixed) const {
+    const uint32_t first = tag >> (kTagBits - 3);
+    if (lines == 2 * kGroupLines) return 2 * first + (mixed >> (kTagBits + level_) & 1);
+    const uint32_t given = kGiven[lines - kGroupLines][tag & 255];
+    return given == 0 ? first : given;
+  }
+  // To which of `kGroupLines + i` lines a tag with these last bits is given, 0: to none, it stays where it was first.
+  // From one `i` to the next a tag stays or goes to the new line.
+  static const std::array<std::array<uint8_t, 256>, kGroupLines> kGiven;
+
   Line* lines() const { return reinterpret_cast<Line*>(memory_.data()); }
-  Line& line(size_t segment, size_t at) const;
-
-  uint32_t* blocks() const { return reinterpret_cast<uint32_t*>(block_memory_.data()); }
-
-  static uint64_t blocks_for(uint64_t lines) { return (lines + kBlockLines - 1) / kBlockLines; }
-  uint64_t stride_for(const std::vector<uint32_t>& lines) const;
-  static uint64_t bytes_for(size_t segments, uint64_t stride, uint64_t blocks);
-  bool splits(const Growth& growth) const { return growth.lines.size() != segments_.size(); }
-  uint32_t grown(size_t segment, uint64_t lines) const;
-  void make_room(const Growth& growth);
-  void split(const Growth& growth, const SparseRows& rows);
-  void resize(size_t segment, uint32_t size);
-  void place(size_t segment, uint64_t mixed, uint32_t row);
-
-  std::vector<Segment> segments_;  // 1 or kSegments
-  uint64_t count_ = 0;
-  uint64_t blocks_ = 0;
-  HugeMemory memory_;  // of all blocks
-  // Of each segment the number of the first line of each of its blocks, `stride_` of them.
-  uint64_t stride_ = 0;
-  HugeMemory block_memory_;
-};
-
-struct alignas(64) SparseIndex::Line {
-  std::array<uint16_t, kLineRows> tags{};
-  uint32_t used = 0;
-  std::array<uint32_t, kLineRows> rows{};
-
-  // Bit i is set if place i has this tag. Without branches: where a tag stands cannot be predicted.
-  uint32_t matches(uint16_t tag) const {
-#if defined(__SSE2__)
-    // Tags 0-7 and 2-9 at once. g++ makes ten comparisons of the loop below.
-    const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(tag));
-    const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(tags.data()));
-    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags.data() + 2));
-    const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(low, sought), _mm_cmpeq_epi16(high, sought));
-    const auto bits = static_cast<uint32_t>(_mm_movemask_epi8(equal));
-    const uint32_t mask = (bits & 0xff) | (bits >> 6 & 0x300);
-#else
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < kLineRows; ++i) mask |= uint32_t{tags[i] == tag} << i;
-#endif
-    return mask & ((1u << used) - 1);
+  size_t line_count() const { return (size_t{group_lines_} << level_) + grown_; }
+  static uint64_t bytes_of(uint64_t memory, uint64_t crowded) {
+    constexpr uint64_t kNode = 48;  // of the map, about
+    return sizeof(SparseIndex) + memory + crowded * kNode;
   }
-};
-static_assert(sizeof(SparseIndex::Line) == 64);
+  uint64_t memory_for(uint64_t keys) const;
+  void grow_group(const SparseRows& rows);
+  void ask_for_keys(uint64_t group, const SparseRows& rows) const;
+  void take_out(size_t at, uint32_t lines_after, const SparseRows& rows);
+  void place(size_t home, uint32_t tag, uint32_t row);
 
-inline SparseIndex::Line& SparseIndex::line(size_t segment, size_t at) const {
-  return lines()[blocks()[segment * stride_ + at / kBlockLines] + at % kBlockLines];
-}
+  uint32_t level_ = 0;                  // there are 2^level_ groups
+  uint32_t group_lines_ = kGroupLines;  // of those that have not grown
+  uint64_t grown_ = 0;                  // groups that have one more
+  uint64_t count_ = 0;
+  HugeMemory memory_;  // of the lines, and of kReachMax more for what belongs to the last
+  std::unordered_multimap<uint64_t, uint32_t> crowded_;  // rows by home, of the few that found no place
+  std::vector<Moved> moved_;                             // here to be used again
+};
 
 inline uint32_t SparseIndex::guess(const Line* home, uint64_t mixed) {
-  if (home == nullptr) return kNone;
-  const uint32_t mask = home->matches(tag_of(mixed));
-  if (mask != 0) return home->rows[static_cast<size_t>(std::countr_zero(mask))];
-  return home->used < kLineRows ? kNone : kFurther;
+  const uint32_t mask = home->matches(Line::slot(tag_of(mixed), false));
+  if (mask != 0) return home->row(static_cast<uint32_t>(std::countr_zero(mask)));
+  return home->reach() == 0 ? kNone : kFurther;
+}
+
+inline uint32_t SparseIndex::guess_further(const Line* home, uint64_t mixed) {
+  for (uint32_t i = 1; i <= home->reach(); ++i) {
+    const uint32_t mask = home[i].matches(Line::slot(tag_of(mixed), true));
+    if (mask != 0) return home[i].row(static_cast<uint32_t>(std::countr_zero(mask)));
+  }
+  return kNone;
 }
 
 }  // namespace pscloud

@@ -166,7 +166,7 @@ Result<> SparseTable::check_values(std::span<const Key> keys, std::span<const fl
 // Whichever keys they are.
 bool SparseTable::must_fit(uint64_t new_rows) const {
   return new_rows <= SparseIndex::kRowsMax - rows_.size() &&
-         own_bytes() + index_.bytes_most(new_rows) + rows_.bytes_after(rows_.size() + new_rows) <= bytes_max_;
+         own_bytes() + index_.bytes_with(new_rows) + rows_.bytes_after(rows_.size() + new_rows) <= bytes_max_;
 }
 
 // Where `rows` has kNone: looks again; `missing` are those that still have none.
@@ -203,13 +203,8 @@ Result<> SparseTable::make_rows(std::span<const Key> keys, const Missing& missin
   if (missing.size() > SparseIndex::kRowsMax - rows_.size())
     return invalid("{}: one server owner holds at most {} rows of a table; use more servers", place_,
                    SparseIndex::kRowsMax);
-  std::vector<uint64_t> mixed(missing.size());
-  for (size_t i = 0; i < missing.size(); ++i) mixed[i] = mix_key(keys[missing[i]]);
   const uint64_t rows_after = rows_.size() + missing.size();
-  SparseIndex::Growth growth = index_.plan(mixed, rows_, true);
-  const auto bytes_with = [&] { return own_bytes() + growth.bytes + rows_.bytes_after(rows_after); };
-  if (bytes_with() > bytes_max_) growth = index_.plan(mixed, rows_, false);
-  const uint64_t bytes_after = bytes_with();
+  const uint64_t bytes_after = own_bytes() + index_.bytes_with(missing.size()) + rows_.bytes_after(rows_after);
   if (bytes_after > bytes_max_)
     return invalid(
         "{}: {} new rows would need {} bytes, its limit on this server owner is {} and it holds {} rows in {}; raise "
@@ -217,14 +212,14 @@ Result<> SparseTable::make_rows(std::span<const Key> keys, const Missing& missin
         "changed",
         place_, missing.size(), bytes_after, bytes_max_, rows_.size(), bytes());
 
-  index_.grow(growth, rows_);
   rows_.reserve(rows_after);
+  index_.grow_by(missing.size(), rows_);
   for (size_t i = 0; i < missing.size(); ++i) {
-    if (i + kGroup < missing.size()) __builtin_prefetch(index_.home(mixed[i + kGroup]));
+    if (i + kGroup < missing.size()) __builtin_prefetch(index_.home(mix_key(keys[missing[i + kGroup]])));
     const Key key = keys[missing[i]];
     const uint32_t row = rows_.append(key);
     fill_initial(spec_.initial, key, {rows_.floats(row), spec_.width});
-    index_.insert(mixed[i], row);
+    index_.insert(mix_key(key), row);
     if (rows != nullptr) rows[missing[i]] = row;
   }
   return {};

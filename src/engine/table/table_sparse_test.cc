@@ -51,9 +51,9 @@ TEST(SparseTable, EveryNumberIsAKey) {
 }
 
 TEST(SparseTable, KeysOfOneLineAndTagDoNotShareARow) {
-  // Same segment and same tag, neighbouring lines: all but the bits in the middle of the mixed key agree.
+  // However many groups there are, all belong to one line, and have one tag: far more than find a place near it.
   std::set<Key> sorted;
-  for (uint64_t i = 0; i < 300; ++i) sorted.insert(unmix_key(0x0012000000000abc + (i << 16)));
+  for (uint64_t i = 0; i < 300; ++i) sorted.insert(unmix_key(0x0012000000000abc + (i << 40)));
   const std::vector<Key> keys(sorted.begin(), sorted.end());
   std::vector<float> values(keys.size());
   std::iota(values.begin(), values.end(), 1.0f);
@@ -199,7 +199,7 @@ TEST(SparseTable, MillionsOfKeysTakeAtMostTwoFifthsMoreThanTheirContent) {
 }
 
 TEST(SparseTable, BudgetIsKeptAtEveryGrowth) {
-  // Just enough for what it has: each push must be refused or stay within, before, while and after segments come.
+  // Just enough for what it has: each push must be refused or stay within.
   const auto table = make(sparse_spec(1));
   std::vector<Key> keys(3000);
   std::iota(keys.begin(), keys.end(), 0);
