@@ -40,10 +40,9 @@ test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$'
 
-bench: build/release/build.ninja ## micro benchmarks and the adder
+bench: build/release/build.ninja ## measures everything, and names what got slower since the last time
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
-	@build/release/bench/micro
-	@build/release/pscloud bench adder
+	@python3 bench/run.py $(BENCH_FLAGS)
 
 bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchmarks.md (a 3 GB download, half an hour)
 	@tools/setup.sh peers

@@ -129,11 +129,12 @@ Result<> write_tensorboard(const AdderFlags& flags, const AdderOutcome& outcome,
   int64_t step = 0;
   for (const AdderSample& sample : outcome.samples.front()) {
     now_s += sample.iteration_ms * 1e-3;
-    std::vector<TensorBoardScalar> scalars{{"iteration_ms", sample.iteration_ms},
-                                           {"rate", 2 * flags.plan.size_mb / (sample.iteration_ms * 1e-3)}};
+    const double rate = 2 * flags.plan.size_mb / (sample.iteration_ms * 1e-3);
+    std::vector<TensorBoardScalar> scalars{
+        {"time/step", sample.iteration_ms}, {"local_rate", rate}, {"global_rate", rate * flags.cluster.workers}};
     if (flags.plan.sync) {
-      scalars.push_back({"worker_push", sample.push_ms});
-      scalars.push_back({"worker_fetch", sample.pull_ms});
+      scalars.push_back({"time/worker_push", sample.push_ms});
+      scalars.push_back({"time/worker_fetch", sample.pull_ms});
     }
     TRY(writer.write(now_s, step++, scalars));
   }

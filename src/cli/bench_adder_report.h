@@ -10,8 +10,9 @@ namespace pscloud {
 std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome);
 std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome);
 
-// Writes each step of the first worker to flags.tensorboard: worker_push, worker_fetch and iteration_ms in
-// milliseconds, rate in MB/s, both directions. `start_s` is when the first step began, in seconds since 1970.
+// Writes each step of the first worker to flags.tensorboard, under psbench's names: time/step, time/worker_push and
+// time/worker_fetch in milliseconds, local_rate and global_rate (of all workers) in MB/s, both directions. `start_s` is
+// when the first step began, in seconds since 1970.
 Result<> write_tensorboard(const AdderFlags& flags, const AdderOutcome& outcome, double start_s);
 
 }  // namespace pscloud
