@@ -6,10 +6,10 @@
     bench/run.py --only adder         what has this in its name
     bench/run.py --no-micro           without the micro benchmarks
 
-In a round every benchmark runs once, so that a slow minute of the machine does not fall on one alone. Figures are ratios
-to what the same work costs at least, measured in the same run, wherever there is such a limit. The runs of this machine
-are kept in build/bench/history.json. Slower is what is so by more than a tenth, with no overlap: the median is worse than
-every round of the last time, and the last median better than every round of this time.
+In a round every benchmark runs once, so that a slow minute of the machine does not fall on one alone. Figures are
+ratios to what the same work costs at least, measured in the same run, wherever there is such a limit. The runs of this
+machine are kept in build/bench/history.json. Slower is what is so by more than a tenth, with no overlap: the median is
+worse than every round of the last time, and the last median better than every round of this time.
 
 Exit codes: 0 done, 1 a benchmark failed or had a wrong value, 2 wrong use.
 """

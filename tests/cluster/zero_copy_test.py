@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 of a worker or a server while the server reads the worker's memory: the other side says so in one line, goes on
-or ends, has no wrong value and keeps no memory of the dead. PSCLOUD_KILLS says how many of each (default 24)."""
+"""kill -9 of a worker or a server while the server reads the worker's memory: the other side says so in one line, goes
+on or ends, has no wrong value and keeps no memory of the dead. PSCLOUD_KILLS says how many of each (default 24)."""
 
 import os
 import pathlib
