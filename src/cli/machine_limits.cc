@@ -71,6 +71,9 @@ constexpr size_t kLineFloats = 64 / sizeof(float);
 LimitBuffer::LimitBuffer(size_t bytes) : data_(map(std::max<size_t>(bytes, 1))), size_(bytes) {
   ::madvise(data_, size_, MADV_HUGEPAGE);  // without it, usual pages
   std::ranges::fill(floats(), 1.0f);
+#if defined(MADV_COLLAPSE)
+  ::madvise(data_, size_, MADV_COLLAPSE);  // where there was no huge page at once
+#endif
 }
 
 LimitBuffer::~LimitBuffer() { ::munmap(data_, std::max<size_t>(size_, 1)); }

@@ -33,6 +33,7 @@ class NodeLoop::AfterEach final : public LaneHandler {
     after_();
   }
   void on_frame(LaneId lane, Frame frame) override {
+    ++events_;
     handler_.on_frame(lane, std::move(frame));
     after_();
   }
@@ -40,18 +41,23 @@ class NodeLoop::AfterEach final : public LaneHandler {
     return handler_.place_for(lane, header);
   }
   void on_close(LaneId lane, const Error& why) override {
+    ++events_;
     handler_.on_close(lane, why);
     after_();
   }
   void on_wake() override {
+    ++events_;
     handler_.on_wake();
     after_();
   }
   void after() { after_(); }
+  // Grows with each that may have ended a request.
+  uint64_t events() const { return events_; }
 
  private:
   LaneHandler& handler_;
   std::function<void()> after_;
+  uint64_t events_ = 0;
 };
 
 NodeLoop::NodeLoop() : random_(Random::from_system()) {}
@@ -89,26 +95,28 @@ void NodeLoop::run() {
       if (driven_) continue;
     }
     if (!turn()) return;
-    rest(spin);
+    rest(spin, nullptr);
   }
 }
 
-// Nothing is to be done: looks for news for a while, where that pays, and then sleeps until there are some.
-void NodeLoop::rest(Spin& spin) {
+// Nothing is to be done: looks for news for a while, where that pays, and then sleeps until there are some. Meanwhile
+// another thread may do the work and set `done`.
+void NodeLoop::rest(Spin& spin, const std::atomic<bool>* done) {
   if (spin.on()) {
     mutex_.unlock();
     const bool came = look_a_while();
     mutex_.lock();
     spin.looked(came);
-    if (came) return;
+    if (came || (done != nullptr && *done)) return;
   }
   const Duration idle = transport_->idle_time();
   if (idle == Duration(0)) return;
   mutex_.unlock();
   const Time before = clock_.now();
   transport_->wait(idle);
-  spin.slept(clock_.now() - before);
+  const Duration slept = clock_.now() - before;
   mutex_.lock();
+  spin.slept(slept);
 }
 
 void NodeLoop::Spin::looked(bool came) {
@@ -138,20 +146,27 @@ void NodeLoop::let_go() {
 // What a caller has begun goes out at once. If that is not all, the loop's own thread is woken for the rest.
 void NodeLoop::end_call() {
   handler_->after();
+  const uint64_t before = handler_->events();
   turn();
+  if (driven_ && !ended_ && handler_->events() != before) {
+    // What came may have been what the one that drives, or others behind it, wait for.
+    changed_.notify_all();
+    transport_->post([] {});
+  }
   let_go();
 }
 
 bool NodeLoop::look_a_while() {
   const Time end = clock_.now() + kLook;
   do {
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < 4; ++i) {
       {
         MutexLock lock(mutex_);
         if (ended_ || transport_->has_news()) return true;
       }
       relax();
     }
+    std::this_thread::yield();  // others may have something to do
   } while (clock_.now() < end);
   return false;
 }
@@ -168,7 +183,7 @@ bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   while (!done && turn()) {
     if (followers_ > 0) changed_.notify_all();  // it may have been theirs
     if (done) break;
-    rest(callers_spin_);
+    rest(callers_spin_, &done);
   }
   driven_ = false;
   last_driven_ = clock_.now();

@@ -94,7 +94,7 @@ class NodeLoop {
   void run() EXCLUDES(mutex_);
   void end_call() REQUIRES(mutex_);
   void let_go() REQUIRES(mutex_);
-  void rest(Spin& spin) REQUIRES(mutex_);
+  void rest(Spin& spin, const std::atomic<bool>* done) REQUIRES(mutex_);
   bool look_a_while() EXCLUDES(mutex_);
   bool turn() REQUIRES(mutex_);
 

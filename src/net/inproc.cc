@@ -132,7 +132,6 @@ class InprocTransport final : public LoopTransport {
     const auto found = lanes_.find(lane);
     if (found == lanes_.end() || !found->second.peer) return;
     frame.header.payload_bytes = static_cast<uint32_t>(frame.payload_size());
-    frame.values = kept(std::move(frame.values));
     found->second.to_peer->fetch_add(frame.size(), std::memory_order_relaxed);
     found->second.peer->put(Arrived{other_end(lane), std::move(frame)});
   }
@@ -178,6 +177,7 @@ class InprocTransport final : public LoopTransport {
   Duration idle_time() override {
     return mailbox_->empty() ? std::clamp(wake_ - clock_.now(), Duration(0), kWaitMax) : Duration(0);
   }
+  bool has_news() const override { return !mailbox_->empty(); }
   void wait(Duration at_most) override { mailbox_->wait(at_most); }
 
   void post(std::function<void()> work) override {

@@ -20,6 +20,7 @@ class RecordingTransport final : public Transport {
     return last_lane;
   }
   void send(LaneId lane, Frame frame) override { sent.emplace_back(lane, std::move(frame)); }
+  bool shares_memory(LaneId) const override { return shared; }
   uint64_t unsent_bytes(LaneId lane) const override {
     const auto found = unsent.find(lane);
     return found == unsent.end() ? 0 : found->second;
@@ -49,6 +50,7 @@ class RecordingTransport final : public Transport {
   std::set<LaneId> trusted;
   std::set<LaneId> closed;
   std::map<LaneId, uint64_t> unsent;
+  bool shared = false;  // as if all lanes were through shared memory
   Time wake = Time::never();
   LaneId last_lane = 0;
 };

@@ -106,6 +106,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return found != lanes_.end() && found->second->link() != nullptr;
   }
 
+  bool borrows(LaneId lane) const override { return !shares_memory(lane); }
+
   void trust(LaneId lane) override {
     if (TcpConnection* connection = find(lane)) connection->trust();
   }
@@ -144,7 +146,7 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return kWakeMax;
   }
   bool has_news() const override {
-    if (local_lanes_.empty()) return reactor_->is_ready();
+    if (local_lanes_.empty()) return reactor_->has_work() || reactor_->is_ready();
     return std::ranges::any_of(local_lanes_, [&](LaneId lane) {
       ShmLink* link = lanes_.at(lane)->link();
       return link != nullptr && link->has_news();

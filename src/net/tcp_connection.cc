@@ -14,6 +14,7 @@ constexpr size_t kTurnBytes = 4 << 20;
 // Small frames wait for the end of the turn, to travel together; so much is sent at once.
 constexpr uint64_t kSendNowBytes = 64 << 10;
 constexpr size_t kPartsMax = 96;  // of one sendmsg
+constexpr std::chrono::seconds kPauseMax{3};
 
 std::string seconds_text(Duration d) { return fmt::format("{:g} s", std::chrono::duration<double>(d).count()); }
 
@@ -94,6 +95,7 @@ void TcpConnection::on_ready(Reactor::Change change) {
   if (change.writable || (change.readable && write_wants_read_)) {
     write_blocked_ = write_wants_read_ = false;
     write_turn();
+    if (read_paused_ && pause_is_over()) later(&TcpConnection::read_turn);
   }
   if (change.readable || (change.writable && read_wants_write_)) {
     read_wants_write_ = false;
@@ -256,11 +258,14 @@ bool TcpConnection::close() {
 }
 
 void TcpConnection::read_turn() {
+  // A longer pause, and the peer's system would take the lane for dead (TCP_USER_TIMEOUT).
+  const bool paused_enough = pause_is_over();
+  if (paused_enough) read_paused_ = false;
   for (size_t moved = 0; state_ == State::kOpen || state_ == State::kClosing;) {
     if (moved >= kTurnBytes) return later(&TcpConnection::read_turn);
     // Who does not read what it asked for is not read from. Only one side may do so, or both could wait for ever.
-    if (accepted() && write_blocked_ && !write_wants_read_ && unsent_bytes_ >= kSendNowBytes) {
-      read_paused_ = true;
+    if (accepted() && write_blocked_ && !write_wants_read_ && unsent_bytes_ >= kSendNowBytes && !paused_enough) {
+      if (!std::exchange(read_paused_, true)) paused_at_ = std::chrono::steady_clock::now();
       return;
     }
 
@@ -292,6 +297,10 @@ void TcpConnection::read_turn() {
     take(scratch.first(progress.bytes - direct));
     if (progress.drained && !peer_ended_ && state_ == State::kOpen && !write_failure_) return;
   }
+}
+
+bool TcpConnection::pause_is_over() const {
+  return read_paused_ && std::chrono::steady_clock::now() - paused_at_ > kPauseMax;
 }
 
 // Frames, or parts of them, that were read into the scratch room.

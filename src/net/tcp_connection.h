@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -112,6 +113,7 @@ class TcpConnection {
   void report_gone() { owner_.connection_gone(*this); }
 
   void read_turn();
+  bool pause_is_over() const;
   void take(std::span<std::byte> bytes);
   bool begin_frame();
   bool finish_frame();
@@ -163,6 +165,7 @@ class TcpConnection {
   bool write_posted_ = false;
   bool write_blocked_ = false;
   bool read_paused_ = false;  // until what was asked for is sent
+  std::chrono::steady_clock::time_point paused_at_;
   std::optional<Error> write_failure_;
   bool ended_writing_ = false;
 };

@@ -106,24 +106,21 @@ class TlsStream final : public Stream {
   }
 
   Progress write(std::span<const iovec> data) override {
-    // Each call makes records of its own: headers and small payloads are put together to fill one. Large payloads
-    // are taken from where they are. A call that is repeated makes the same choice, since `data` begins the same.
-    std::array<std::byte, kRecordBytes> record;
+    // Each call makes records of its own: headers and small payloads are put together to fill one. Large payloads are
+    // taken from where they are, unless the kernel encrypts: after a socket was full, OpenSSL then goes on from the
+    // address it was given first (its issue 21202), which must be one that stays.
     const void* from = data.front().iov_base;
     size_t size = data.front().iov_len;
-    if (size < record.size()) {
-      size = 0;
-      for (const iovec& part : data) {
-        const size_t taken = std::min(part.iov_len, record.size() - size);
-        std::memcpy(record.data() + size, part.iov_base, taken);
-        size += taken;
-      }
-      from = record.data();
+    if (pending_ > 0 || size < record_.size() || BIO_get_ktls_send(SSL_get_wbio(ssl_))) {
+      if (pending_ == 0) pending_ = fill_record(data);
+      from = record_.data();
+      size = pending_;
     }
     const Operation operation;
     size_t bytes = 0;
     const int result = SSL_write_ex(ssl_, from, size, &bytes);
     if (result != 1) return stuck(result);
+    pending_ = 0;
     under_key_bytes_ += bytes;
     if (under_key_bytes_ >= rekey_bytes_) change_key();
     return {Progress::kDone, bytes};
@@ -174,6 +171,16 @@ class TlsStream final : public Stream {
     if (BIO_get_ktls_send(SSL_get_wbio(ssl_)) == 0) SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
   }
 
+  size_t fill_record(std::span<const iovec> data) {
+    size_t size = 0;
+    for (const iovec& part : data) {
+      const size_t taken = std::min(part.iov_len, record_.size() - size);
+      std::memcpy(record_.data() + size, part.iov_base, taken);
+      size += taken;
+    }
+    return size;
+  }
+
   Progress stuck(int result) {
     const int saved_errno = errno;
     switch (SSL_get_error(ssl_, result)) {
@@ -207,6 +214,8 @@ class TlsStream final : public Stream {
   const std::optional<Role> expected_;
   const uint64_t rekey_bytes_;
   uint64_t under_key_bytes_ = 0;
+  std::array<std::byte, kRecordBytes> record_;
+  size_t pending_ = 0;  // bytes of record_ that OpenSSL has and could not send
   bool handshake_done_ = false;
   bool has_read_ = false;
   std::optional<NodeIdentity> peer_;

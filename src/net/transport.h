@@ -54,8 +54,7 @@ class Transport {
   // Begins to connect; on_open() or on_close() follows. `expected` is the role the peer must prove, if it must.
   virtual LaneId connect(const std::string& address, Role expected) = 0;
 
-  // Puts the frame in the lane's queue; lost without a word if the lane is gone. Its values may be borrowed: what is
-  // not sent at once is copied.
+  // Puts the frame in the lane's queue; lost without a word if the lane is gone.
   virtual void send(LaneId lane, Frame frame) = 0;
   virtual uint64_t unsent_bytes(LaneId lane) const = 0;
 
@@ -70,6 +69,11 @@ class Transport {
 
   // The other side reads lent memory where it lies.
   virtual bool shares_memory(LaneId lane) const {
+    (void)lane;
+    return false;
+  }
+  // The values of a frame may be borrowed: what is not sent at once is copied.
+  virtual bool borrows(LaneId lane) const {
     (void)lane;
     return false;
   }

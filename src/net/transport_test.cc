@@ -226,6 +226,56 @@ TEST_P(TransportTest, UnsentBytesFallToZeroWhenThePeerHasTakenThem) {
   EXPECT_EQ(worker.call([](LoopTransport& transport) { return transport.unsent_bytes(12345678); }), 0u);
 }
 
+TEST_P(TransportTest, BorrowedValuesMayChangeRightAfterTheCall) {
+  TestNode server(make(Role::kServer));
+  TestNode client(make(Role::kWorker));
+  const auto address = server.listen(any_address());
+  ASSERT_TRUE(address) << address.error().message;
+  const LaneId lane = client.connect(*address);
+  ASSERT_TRUE(client.wait_open(lane));
+  const LaneId back = server.wait_lane(0);
+  client.send(lane, make_frame(1, 8));  // it is no stranger
+  ASSERT_EQ(server.wait_frames(back, 1).size(), 1u);
+
+  // Far more than a socket takes at once, from one piece of memory.
+  constexpr int kFrames = 40;
+  const bool borrows = server.call([&](LoopTransport& transport) {
+    if (!transport.borrows(back)) return false;
+    std::vector<std::byte> memory((1 << 20) + 100);
+    for (int i = 1; i <= kFrames; ++i) {
+      std::ranges::fill(memory, static_cast<std::byte>(i));
+      Frame frame = make_frame(static_cast<uint64_t>(i), i % 3 == 0 ? 24 : 0);
+      frame.values = std::make_shared<const Buffer>(memory, nullptr, Buffer::kBorrowed);
+      transport.send(back, std::move(frame));
+      std::ranges::fill(memory, std::byte{0xff});
+    }
+    return true;
+  });
+  EXPECT_EQ(borrows, GetParam() == "tcp" || GetParam() == "tls");
+  if (!borrows) return;
+  const auto frames = client.wait_frames(lane, kFrames);
+  ASSERT_EQ(frames.size(), size_t{kFrames});
+  for (int i = 1; i <= kFrames; ++i) {
+    const Bytes values = frames[static_cast<size_t>(i - 1)].bytes().subspan(i % 3 == 0 ? 24 : 0);
+    ASSERT_EQ(values.size(), size_t{(1 << 20) + 100});
+    ASSERT_TRUE(std::ranges::all_of(values, [&](std::byte b) { return b == static_cast<std::byte>(i); })) << i;
+  }
+}
+
+TEST_P(TransportTest, WhoSendsFasterThanItReadsGetsEverything) {
+  TestNode server(make(Role::kServer), {.echo = true, .keep = false});
+  TestNode client(make(Role::kWorker), {.keep = false});
+  const auto address = server.listen(any_address());
+  ASSERT_TRUE(address) << address.error().message;
+  const LaneId lane = client.connect(*address);
+  ASSERT_TRUE(client.wait_open(lane));
+  constexpr size_t kFrames = 60;
+  client.call([&](LoopTransport& transport) {
+    for (size_t i = 0; i < kFrames; ++i) transport.send(lane, make_frame(i, 1 << 20));
+  });
+  EXPECT_TRUE(client.wait([&](const Seen& seen) { return seen.frames_not_kept == kFrames; }));
+}
+
 TEST_P(TransportTest, WakesOnceForTheLastTimeAskedFor) {
   TestNode node(make(Role::kServer));
   const Time asked = system_clock.now();

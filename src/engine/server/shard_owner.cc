@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
+// To move more would hold up everybody, and its versions fit into a frame.
+constexpr uint64_t kPublishBytesMax = uint64_t{2} << 30;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
 constexpr size_t kBorrowBytesMin = 64 << 10;  // less is better sent together with other replies
 
@@ -339,7 +341,7 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   const size_t bytes = pulls ? size_t{count} * table.spec().width * sizeof(float) : 0;
   // The network sends from the table itself; shared memory takes values best while they are made.
   const bool borrow = pulls && operation.range && bytes >= kBorrowBytesMin && table.spec().pull_filters.empty() &&
-                      !transport_.shares_memory(session.lane);
+                      transport_.borrows(session.lane);
   Buffer buffer;
   if (pulls && !borrow) buffer = transport_.allocate(session.lane, bytes);
   const std::span<float> values(reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float));
@@ -372,9 +374,8 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
 Result<EncodedPayload> ShardOwner::pull_in_place(const Session& session, OwnedTable& table,
                                                  const Operation& operation) {
   if (!transport_.shares_memory(session.lane)) return unavailable("this worker is not on the machine of the server");
-  if (!table.spec().pull_filters.empty()) {
-    return invalid("table '{}' has filters for pulls: its rows cannot be read in place", table.spec().name);
-  }
+  if (!table.spec().pull_filters.empty()) return invalid("table '{}' has filters for pulls", table.spec().name);
+  if (table.bytes() > kPublishBytesMax) return unavailable("table '{}' is too large to be moved", table.spec().name);
   pulled_rows_.add(operation.count);
   const auto lend = [this](size_t size) { return transport_.lend(size); };
   return EncodedPayload{.head = nullptr, .values = TRY(table.pull_in_place(operation, lend)), .in_place = true};

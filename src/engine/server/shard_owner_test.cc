@@ -401,6 +401,35 @@ TEST_F(ShardOwnerTest, CountsBytesOfRepliesBeforeAndAfterFilters) {
   EXPECT_EQ(traffic.push.plain.value(), 8u);  // the key that was asked for
 }
 
+TEST_F(ShardOwnerTest, RowsInPlaceAreForSharedMemoryOnly) {
+  run();
+  spec_.name = "d";
+  spec_.kind = TableKind::kDense;
+  spec_.rows = 10;
+  give(kAnna, FrameType::kCreateTable, kAnna, ++seq_[kAnna], encode(spec_));
+  transport_.take();
+  const auto pull = [&](uint16_t flags, uint32_t count, uint64_t first = 0) {
+    const SharedBuffer payload = encode_payload({}, {}, {}, count, {&random_, nullptr})->joined();
+    give(kAnna, FrameType::kPull, kAnna, ++seq_[kAnna], payload, [&](FrameHeader& h) {
+      h.table = table_id("d");
+      h.count = count;
+      h.extra = first;
+      h.flags = flags;
+    });
+    const auto replies = transport_.take(kAnna);
+    EXPECT_EQ(replies.size(), 1u);
+    const auto error = decode<ErrorMessage>(replies.at(0).bytes());
+    return (replies.at(0).header.flags & kFlagError) && error ? error->text : "";
+  };
+  EXPECT_EQ(pull(kFlagRange, 10), "");
+  EXPECT_EQ(pull(kFlagRange | kFlagInPlace, 10), "this worker is not on the machine of the server");
+  EXPECT_THAT(pull(kFlagInPlace, 0), testing::HasSubstr("pulled by their numbers"));
+  transport_.shared = true;
+  EXPECT_EQ(pull(kFlagRange | kFlagInPlace, 10), "");
+  EXPECT_EQ(pull(kFlagRange | kFlagInPlace, 0), "");
+  EXPECT_THAT(pull(kFlagRange | kFlagInPlace, 8, 3), testing::HasSubstr("8 rows from 3 are not here"));
+}
+
 TEST_F(ShardOwnerTest, ATableOfTheSameNameMustHaveTheSameSpec) {
   run();
   TableSpec other = spec_;

@@ -23,6 +23,9 @@ class HugeMemory {
   // Contents stay, what is added is zero. It may move, but what is mapped is never copied: the kernel changes the map.
   void grow(size_t bytes);
 
+  // This part is not needed any more: the system gets its memory back, where it was mapped. It is zero from now on.
+  void forget(size_t at, size_t bytes);
+
   // The size to ask for if more may follow: whole huge pages once it is mapped.
   static size_t whole_pages(size_t bytes) {
     return bytes < kHugePage ? bytes : (bytes + kHugePage - 1) / kHugePage * kHugePage;

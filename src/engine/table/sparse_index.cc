@@ -50,7 +50,11 @@ uint32_t SparseIndex::find(uint64_t mixed, const SparseRows& rows) const {
 
 uint64_t SparseIndex::memory_for(uint64_t keys) const {
   const uint64_t needed = (10 * (count_ + keys) + kKeysPerTenLines - 1) / kKeysPerTenLines;
-  return HugeMemory::whole_pages((std::max<uint64_t>(needed, line_count()) + kReachMax) * sizeof(Line));
+  const uint64_t bytes = (std::max<uint64_t>(needed, line_count()) + kReachMax) * sizeof(Line);
+  if (bytes >= HugeMemory::kHugePage) return HugeMemory::whole_pages(bytes);
+  // A small one is copied when it grows, so it does so in steps of an eighth.
+  const uint64_t step = std::max<uint64_t>(std::bit_floor(bytes) / 8, sizeof(Line));
+  return (bytes + step - 1) / step * step;
 }
 
 uint64_t SparseIndex::bytes_with(uint64_t keys) const {

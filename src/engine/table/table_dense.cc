@@ -9,6 +9,7 @@ namespace pscloud {
 namespace {
 
 constexpr size_t kBlockFloats = 2048;
+constexpr size_t kMovedBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -88,7 +89,12 @@ Result<PublishedRows> DenseTable::publish(const Lender& lend) {
   const size_t versions_at = (value_bytes + 63) / 64 * 64;
   const size_t versions = version_count(row_count_, spec_.width);
   const auto all = std::make_shared<Buffer>(TRY(lend(versions_at + versions * sizeof(uint64_t)).at(place_)));
-  if (value_bytes > 0) std::memcpy(all->data(), values_->data(), value_bytes);
+  // Piece by piece: it never takes twice the memory.
+  for (size_t at = 0; at < value_bytes; at += kMovedBytes) {
+    const size_t size = std::min(kMovedBytes, value_bytes - at);
+    std::memcpy(all->data() + at, values_->data() + at, size);
+    values_->forget(at, size);
+  }
   std::byte* const first_version = all->data() + versions_at;
   std::memset(first_version, 0, versions * sizeof(uint64_t));
   values_.reset();
@@ -147,16 +153,16 @@ void DenseTable::update_run(uint64_t first, const float* pushed, size_t rows, fl
   const size_t width = spec_.width;
   float* values_at = values() + (first - first_row_) * width;
   float* states_at = states() + (first - first_row_) * state_width_;
-  // Block by block, so that what was written is read from the nearest cache.
-  const size_t block = out == nullptr ? rows : std::max<size_t>(1, kBlockFloats / width);
-  versions_.begin(first - first_row_, rows);
+  // Block by block, so that what was written is read from the nearest cache, and no reader waits for more than one.
+  const size_t block = out == nullptr && values_ ? rows : std::max<size_t>(1, kBlockFloats / width);
   for (size_t begin = 0; begin < rows; begin += block) {
     const size_t count = std::min(block, rows - begin);
+    versions_.begin(first - first_row_ + begin, count);
     updater_->update_rows(values_at + begin * width, states_at + begin * state_width_, pushed + begin * width, count,
                           width);
+    versions_.end(first - first_row_ + begin, count);
     if (out != nullptr) std::memcpy(out + begin * width, values_at + begin * width, count * width * sizeof(float));
   }
-  versions_.end(first - first_row_, rows);
 }
 
 }  // namespace pscloud

@@ -16,6 +16,15 @@ uint64_t bytes_of_part(const Part& part) {
   return kFrameHeaderBytes + 256 + part.keys.size() * sizeof(Key) + part.values.size() * sizeof(float) +
          (part.raw ? part.raw->size() : 0);
 }
+
+// Of one direction under way. On one machine more would only push what is needed next out of the cache; less would not
+// fill a long network. What goes to the owner is bounded by its credit too.
+constexpr uint64_t kAheadLocal = (2 << 20) + (64 << 10);  // two parts
+constexpr uint64_t kAheadMax = 16 << 20;
+
+uint64_t bytes_of_reply(const Part& part) {
+  return part.pulls() && part.in_place_bytes == 0 ? uint64_t{part.count} * part.spec->width * sizeof(float) : 0;
+}
 }  // namespace
 
 Channel::Channel(Options options, Transport& transport, Clock& clock, Random& random, Metrics& metrics)
@@ -194,6 +203,7 @@ void Channel::on_reply(const Frame& frame) {
   }
   sent_bytes_ -= sent.bytes;
   sent_pulls_ -= sent.part.pulls();
+  reply_bytes_ -= bytes_of_reply(sent.part);
   sent_.erase(found);
   retry_ = options_.timing.retry;
   min_clock_ = std::max(min_clock_, frame.header.clock);
@@ -204,22 +214,18 @@ void Channel::on_reply(const Frame& frame) {
 
 void Channel::submit(Part part) {
   if (!failure_.message.empty()) return part.done(failure_);
-  backlog_ += bytes_of_part(part);
   queue_.push_back(std::move(part));
   pump();
 }
 
-void Channel::tell_when_backlog_is(uint64_t bytes, std::atomic<bool>* flag) {
-  backlog_waiters_.emplace_back(bytes, flag);
-  tell_backlog_waiters();
+void Channel::tell_when_all_sent(std::atomic<bool>* flag) {
+  waiters_.push_back(flag);
+  tell_waiters();
 }
 
-void Channel::tell_backlog_waiters() {
-  std::erase_if(backlog_waiters_, [&](const auto& waiter) {
-    if (backlog_ > waiter.first && failure_.message.empty()) return false;
-    *waiter.second = true;
-    return true;
-  });
+void Channel::tell_waiters() {
+  if (!queue_.empty() && failure_.message.empty()) return;
+  for (std::atomic<bool>* flag : std::exchange(waiters_, {})) *flag = true;
 }
 
 // Sends what the credit allows, in order.
@@ -230,7 +236,11 @@ void Channel::pump() {
     if (part.type == FrameType::kClock && sent_pulls_ > 0) break;
     // Counted as if no filter helped: the owner holds it unpacked, and may ask for a key list that it forgot.
     const uint64_t bytes_most = bytes_of_part(part);
-    const bool room = sent_.size() < credit_.requests && sent_bytes_ + bytes_most <= credit_.bytes;
+    const uint64_t reply_bytes = bytes_of_reply(part);
+    const uint64_t ahead = local_ ? kAheadLocal : kAheadMax;
+    const bool room = sent_.size() < credit_.requests &&
+                      sent_bytes_ + bytes_most <= std::min<uint64_t>(credit_.bytes, ahead) &&
+                      reply_bytes_ + reply_bytes <= ahead;
     if (!room && !sent_.empty() && !options_.sabotage.no_bound) break;
 
     Result<EncodedPayload> payload = EncodedPayload{.head = part.raw, .values = nullptr};
@@ -238,7 +248,6 @@ void Channel::pump() {
     Sent sent;
     sent.part = std::move(part);
     queue_.pop_front();
-    backlog_ -= bytes_most;
     if (!payload) {
       sent.part.done(std::move(payload.error()));
       continue;
@@ -248,9 +257,10 @@ void Channel::pump() {
     const uint64_t seq = next_seq_++;
     sent_bytes_ += sent.bytes;
     sent_pulls_ += sent.part.pulls();
+    reply_bytes_ += reply_bytes;
     transmit(seq, sent_.emplace(seq, std::move(sent)).first->second, false);
   }
-  tell_backlog_waiters();
+  tell_waiters();
 }
 
 Result<EncodedPayload> Channel::encode_part(const Part& part, std::span<const FilterSpec> filters) {
@@ -315,8 +325,8 @@ void Channel::fail(const Error& why) {
   open_ = synced_ = false;
   auto sent = std::exchange(sent_, {});
   auto queue = std::exchange(queue_, {});
-  sent_bytes_ = sent_pulls_ = backlog_ = 0;
-  tell_backlog_waiters();
+  sent_bytes_ = sent_pulls_ = reply_bytes_ = 0;
+  tell_waiters();
   for (auto& [seq, request] : sent) request.part.done(why);
   for (Part& part : queue) part.done(why);
 }

@@ -81,8 +81,8 @@ class Channel {
   bool local() const { return local_; }
   // Memory for the values of a part, from where sending them costs least.
   Buffer allocate(size_t size) { return transport_.allocate(lane_, size); }
-  // Sets `*flag` when parts of no more than `bytes` wait for their turn.
-  void tell_when_backlog_is(uint64_t bytes, std::atomic<bool>* flag);
+  // Sets `*flag` when no part waits here to be sent.
+  void tell_when_all_sent(std::atomic<bool>* flag);
 
   bool synced() const { return synced_; }            // the owner knows us
   uint32_t min_clock() const { return min_clock_; }  // of all workers, as the owner last said
@@ -107,7 +107,7 @@ class Channel {
   void connect();
   void sync();
   void pump();
-  void tell_backlog_waiters();
+  void tell_waiters();
   Result<EncodedPayload> encode_part(const Part& part, std::span<const FilterSpec> filters);
   void transmit(uint64_t seq, Sent& sent, bool outcome_only);
   void on_reply(const Frame& frame);
@@ -141,12 +141,12 @@ class Channel {
 
   Credit credit_;
   uint64_t next_seq_ = 1;
-  std::deque<Part> queue_;         // not sent yet; the worker bounds it
-  std::map<uint64_t, Sent> sent_;  // not answered yet
-  uint64_t backlog_ = 0;           // bytes in queue_
-  std::vector<std::pair<uint64_t, std::atomic<bool>*>> backlog_waiters_;
+  std::deque<Part> queue_;                   // not sent yet; the worker bounds it
+  std::map<uint64_t, Sent> sent_;            // not answered yet
+  std::vector<std::atomic<bool>*> waiters_;  // for queue_ to be empty
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;
+  uint64_t reply_bytes_ = 0;  // that are on their way to us
   uint32_t min_clock_ = 0;
   std::map<TableId, TableState> tables_;
   std::string fenced_;

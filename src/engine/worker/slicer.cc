@@ -39,6 +39,21 @@ void set_place(Slice& slice, std::span<float> out) {
   };
 }
 
+// One of each owner in turn, so that all of them are at work. Those of one owner stay in order.
+std::vector<Slice> in_turn(std::vector<Slice> slices, uint32_t owners) {
+  if (owners == 1) return slices;
+  std::vector<std::vector<Slice*>> by_owner(owners);
+  for (Slice& slice : slices) by_owner[slice.owner].push_back(&slice);
+  std::vector<Slice> result;
+  result.reserve(slices.size());
+  for (size_t round = 0; result.size() < slices.size(); ++round) {
+    for (const auto& mine : by_owner) {
+      if (round < mine.size()) result.push_back(std::move(*mine[round]));
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 void Slice::load(Buffer buffer) {
@@ -82,7 +97,7 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       slices.push_back(std::move(slice));
       begin = end;
     }
-    return slices;
+    return in_turn(std::move(slices), owners);
   }
 
   std::vector<std::vector<uint32_t>> positions(owners);
@@ -110,7 +125,7 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       slices.push_back(std::move(slice));
     }
   }
-  return slices;
+  return in_turn(std::move(slices), owners);
 }
 
 std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec,
@@ -135,7 +150,7 @@ std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_p
     slices.push_back(std::move(slice));
     begin = end;
   }
-  return slices;
+  return in_turn(std::move(slices), owners);
 }
 
 }  // namespace pscloud

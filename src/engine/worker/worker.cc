@@ -19,8 +19,6 @@ namespace {
 
 // Errors of requests whose tickets were dropped that are shown; after these it is noise.
 constexpr int kUnheardMax = 5;
-// Of one owner's parts that are copied and not yet sent.
-constexpr uint64_t kBacklogBytes = 2 << 20;
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
 class Completion {
@@ -344,7 +342,7 @@ class WorkerImpl final : public Worker {
         // To copy far ahead of the servers would only push what they need next out of the cache.
         const auto allocate = [&] { buffer = core_->channel(slice.owner).allocate(bytes); };
         loop_->look([&] {
-          core_->channel(slice.owner).tell_when_backlog_is(kBacklogBytes, &room);
+          core_->channel(slice.owner).tell_when_all_sent(&room);
           if (room) allocate();
         });
         if (!room) {

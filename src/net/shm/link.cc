@@ -168,7 +168,8 @@ bool ShmLink::fill(ShmSlot& slot, const Frame& frame) {
   slot.kind = ShmSlot::kFrame;
   slot.header = encode_header(frame, false);
   const size_t size = frame.payload_size();
-  if (size <= ShmSlot::kInlineMax && !(frame.header.flags & kFlagInPlace)) {
+  const bool in_place = frame.values && (frame.header.flags & kFlagInPlace);
+  if (size <= ShmSlot::kInlineMax && !in_place) {
     slot.inline_bytes = static_cast<uint32_t>(size);
     std::byte* to = slot.inlined.data();
     for (const Bytes bytes : {frame.bytes(), frame.value_bytes()}) {

@@ -23,7 +23,7 @@ namespace pscloud {
 
 // Frames between two processes of one machine. Over a unix socket, on which each side has proven who it is, they hand
 // each other a segment and a bell; from then on the socket only tells when the other side ends, and brings memory that
-// the worker lends. What a peer writes is checked as bytes from any network: it cannot make us read or write outside.
+// is lent. What a peer writes is checked as bytes from any network: it cannot make us read or write outside.
 class ShmLink {
  public:
   using Control = ShmControl<std::atomic<uint32_t>>;
