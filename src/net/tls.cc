@@ -111,7 +111,7 @@ class TlsStream final : public Stream {
     // address it was given first (its issue 21202), which must be one that stays.
     const void* from = data.front().iov_base;
     size_t size = data.front().iov_len;
-    if (pending_ > 0 || size < record_.size() || BIO_get_ktls_send(SSL_get_wbio(ssl_))) {
+    if (pending_ > 0 || size < kRecordBytes || BIO_get_ktls_send(SSL_get_wbio(ssl_))) {
       if (pending_ == 0) pending_ = fill_record(data);
       from = record_.data();
       size = pending_;
@@ -172,6 +172,7 @@ class TlsStream final : public Stream {
   }
 
   size_t fill_record(std::span<const iovec> data) {
+    record_.resize(kRecordBytes);
     size_t size = 0;
     for (const iovec& part : data) {
       const size_t taken = std::min(part.iov_len, record_.size() - size);
@@ -214,8 +215,8 @@ class TlsStream final : public Stream {
   const std::optional<Role> expected_;
   const uint64_t rekey_bytes_;
   uint64_t under_key_bytes_ = 0;
-  std::array<std::byte, kRecordBytes> record_;
-  size_t pending_ = 0;  // bytes of record_ that OpenSSL has and could not send
+  std::vector<std::byte> record_;  // none before the first use: strangers are many
+  size_t pending_ = 0;             // bytes of record_ that OpenSSL has and could not send
   bool handshake_done_ = false;
   bool has_read_ = false;
   std::optional<NodeIdentity> peer_;
