@@ -49,7 +49,7 @@ bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchma
 	@python3 bench/peers/run.py $(PEERS_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
-	@tools/check.sh $(JOBS)
+	@tools/check.sh $(JOBS) $(LINT)
 
 format: | setup-check ## formats all C++ files
 	@git ls-files '*.cc' '*.h' | xargs clang-format-16 -i

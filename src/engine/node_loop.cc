@@ -113,7 +113,7 @@ void NodeLoop::rest(Spin& spin, const std::atomic<bool>* done) {
   if (idle == Duration(0)) return;
   mutex_.unlock();
   const Time before = clock_.now();
-  transport_->wait(idle);
+  done == nullptr ? transport_->wait(idle) : transport_->wait_or_interrupted(idle);
   const Duration slept = clock_.now() - before;
   mutex_.lock();
   spin.slept(slept);
@@ -151,7 +151,7 @@ void NodeLoop::end_call() {
   if (driven_ && !ended_ && handler_->events() != before) {
     // What came may have been what the one that drives, or others behind it, wait for.
     changed_.notify_all();
-    transport_->post([] {});
+    transport_->interrupt();
   }
   let_go();
 }

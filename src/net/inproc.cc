@@ -78,6 +78,16 @@ class InprocMailbox {
     MutexLock lock(mutex_);
     changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty() || kicked_; });
   }
+  void wait_or_interrupted(Duration timeout) {
+    MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty() || kicked_ || interrupted_; });
+    interrupted_ = false;
+  }
+  void interrupt() {
+    MutexLock lock(mutex_);
+    interrupted_ = true;
+    changed_.notify_all();
+  }
   // Ends a wait that would last too long.
   void kick() {
     MutexLock lock(mutex_);
@@ -98,6 +108,7 @@ class InprocMailbox {
   std::vector<Event> events_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
   bool kicked_ GUARDED_BY(mutex_) = false;
+  bool interrupted_ GUARDED_BY(mutex_) = false;
 };
 
 namespace {
@@ -179,6 +190,8 @@ class InprocTransport final : public LoopTransport {
   }
   bool has_news() const override { return !mailbox_->empty(); }
   void wait(Duration at_most) override { mailbox_->wait(at_most); }
+  void wait_or_interrupted(Duration at_most) override { mailbox_->wait_or_interrupted(at_most); }
+  void interrupt() override { mailbox_->interrupt(); }
 
   void post(std::function<void()> work) override {
     if (!stopped_.load()) mailbox_->put(std::move(work));

@@ -26,21 +26,36 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t id) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+void ring(int eventfd) {
+  const uint64_t one = 1;
+  (void)!write(eventfd, &one, sizeof one);  // full means rung
+}
+
+int poll_ms(Duration at_most) {
+  const int64_t us = std::clamp<int64_t>(at_most.count(), 0, 3'600'000'000);
+  return static_cast<int>((us + 999) / 1000);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Reactor>> Reactor::make() {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   Fd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!epoll || !bell || !timer || !add_to(epoll.get(), bell.get(), EPOLLIN | EPOLLET, kBell) ||
+  Fd interrupted(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll || !bell || !timer || !interrupted || !add_to(epoll.get(), bell.get(), EPOLLIN | EPOLLET, kBell) ||
       !add_to(epoll.get(), timer.get(), EPOLLIN | EPOLLET, kTimer)) {
     return unavailable("cannot make an event loop: {}", errno_text(errno));
   }
-  return std::unique_ptr<Reactor>(new Reactor(std::move(epoll), std::move(bell), std::move(timer)));
+  return std::unique_ptr<Reactor>(
+      new Reactor(std::move(epoll), std::move(bell), std::move(timer), std::move(interrupted)));
 }
 
-Reactor::Reactor(Fd epoll, Fd bell, Fd timer)
-    : epoll_(std::move(epoll)), bell_(std::move(bell)), timer_(std::move(timer)) {}
+Reactor::Reactor(Fd epoll, Fd bell, Fd timer, Fd interrupted)
+    : epoll_(std::move(epoll)),
+      bell_(std::move(bell)),
+      timer_(std::move(timer)),
+      interrupted_(std::move(interrupted)) {}
 
 Reactor::~Reactor() = default;
 
@@ -95,8 +110,7 @@ void Reactor::post(std::function<void()> work) {
     posted_.push_back(std::move(work));
   }
   if (!first) return;  // the bell has been rung
-  const uint64_t one = 1;
-  (void)!write(bell_.get(), &one, sizeof one);  // full means rung
+  ring(bell_.get());
 }
 
 void Reactor::take_posted() {
@@ -160,8 +174,17 @@ bool Reactor::is_ready() const {
 void Reactor::wait(Duration at_most) {
   // The epoll descriptor itself can be waited for: nothing is taken from it here.
   pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  const int64_t us = std::clamp<int64_t>(at_most.count(), 0, 3'600'000'000);
-  poll(&ready, 1, static_cast<int>((us + 999) / 1000));
+  poll(&ready, 1, poll_ms(at_most));
 }
+
+void Reactor::wait_or_interrupted(Duration at_most) {
+  std::array<pollfd, 2> ready{{{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
+                               {.fd = interrupted_.get(), .events = POLLIN, .revents = 0}}};
+  if (poll(ready.data(), ready.size(), poll_ms(at_most)) <= 0 || ready[1].revents == 0) return;
+  uint64_t times = 0;
+  (void)!read(interrupted_.get(), &times, sizeof times);
+}
+
+void Reactor::interrupt() { ring(interrupted_.get()); }
 
 }  // namespace pscloud

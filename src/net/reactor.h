@@ -56,16 +56,20 @@ class Reactor {
   bool has_work() const { return !later_.empty(); }
   // Any thread, also while another is in turn(): returns when turn() may have something to do, at most after `at_most`.
   void wait(Duration at_most);
+  // The same for one thread only, and it also ends with interrupt(), be that before or meanwhile.
+  void wait_or_interrupted(Duration at_most);
+  void interrupt();
   bool is_ready() const;  // the same without waiting
 
  private:
-  Reactor(Fd epoll, Fd bell, Fd timer);
+  Reactor(Fd epoll, Fd bell, Fd timer, Fd interrupted);
   void arm();
   void take_posted() EXCLUDES(mutex_);
 
   const Fd epoll_;
-  const Fd bell_;   // eventfd: work was posted
-  const Fd timer_;  // timerfd: the first of timers_ is due
+  const Fd bell_;         // eventfd: work was posted
+  const Fd timer_;        // timerfd: the first of timers_ is due
+  const Fd interrupted_;  // eventfd, not watched
   SteadyTime armed_ = SteadyTime::max();
 
   uint64_t last_id_ = 2;                         // 1 and 2 are bell and timer

@@ -153,6 +153,8 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     });
   }
   void wait(Duration at_most) override { reactor_->wait(at_most); }
+  void wait_or_interrupted(Duration at_most) override { reactor_->wait_or_interrupted(at_most); }
+  void interrupt() override { reactor_->interrupt(); }
 
   void post(std::function<void()> work) override {
     if (stopped_.load()) return;

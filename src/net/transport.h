@@ -107,6 +107,10 @@ class LoopTransport : public Transport {
 
   // From any thread, without the lock: returns when there is something to do, or after `at_most`.
   virtual void wait(Duration at_most) = 0;
+  // The same for one thread that interrupt() ends the waiting of, or ends it before it has begun. What another thread
+  // did in a turn in between may be just what this one waits for.
+  virtual void wait_or_interrupted(Duration at_most) = 0;
+  virtual void interrupt() = 0;
 
   // All of the above, until stop().
   void run(LaneHandler& handler) {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "engine/testing_cluster.h"
@@ -63,6 +64,28 @@ class WorkerTest : public testing::Test {
     EXPECT_THAT(result.error().message, HasSubstr(text));
   }
 };
+
+TEST_F(WorkerTest, AnAnswerThatAnotherThreadTookInIsHeardOf) {
+  // A thread that waits does the loop's work, and so does every call of another thread. A wake-up that gets lost
+  // between the two costs the time to the next heartbeat, half a second.
+  SystemClock clock;
+  for (const bool sockets : {false, true}) {
+    const TestingCluster cluster({.sockets = sockets});
+    const auto worker = cluster.worker();
+    const Table table = create(*worker, spec("w"));
+    std::atomic<bool> done{false};
+    const std::jthread other([&] {
+      while (!done) {
+        EXPECT_TRUE(worker->lend(1));
+        for (int i = 0; i < 20 && !done; ++i) std::this_thread::yield();
+      }
+    });
+    const Time start = clock.now();
+    for (int i = 0; i < 300; ++i) pull(*worker, table, {1, 2, 3});
+    done = true;
+    EXPECT_LT(clock.now() - start, std::chrono::seconds(30));
+  }
+}
 
 TEST_F(WorkerTest, WhatIsPushedIsPulled) {
   TestingCluster cluster({.servers = 2, .owners = 2});

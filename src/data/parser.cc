@@ -1,0 +1,45 @@
+#include "data/parser.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "data/parser_makers.h"
+
+namespace pscloud {
+
+void Parser::parse(std::string_view text, RowBlock& block, BadLines& bad) {
+  const char* at = text.data();
+  const char* const text_end = text.data() + text.size();
+  while (at < text_end) {
+    const auto* found = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(text_end - at)));
+    const char* const next = found == nullptr ? text_end : found + 1;
+    const char* end = found == nullptr ? text_end : found;
+    if (end > at && end[-1] == '\r') --end;
+    const char* first = at;
+    while (first < end && is_blank(*first)) ++first;
+    if (first < end) {
+      Complaint complaint = parse_line(first, end, block);
+      if (complaint.at != nullptr) {
+        block.drop_unended();
+        bad.add(static_cast<uint64_t>(complaint.at - text.data()), std::move(complaint.reason));
+      }
+    }
+    at = next;
+  }
+}
+
+std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups) {
+  switch (format) {
+    case TextFormat::kDense:
+    case TextFormat::kSparse:
+    case TextFormat::kSparseBinary: return make_grouped_parser(format, ignore_groups);
+    case TextFormat::kAdfea: return make_adfea_parser(ignore_groups);
+    case TextFormat::kLibsvm: return make_libsvm_parser();
+    case TextFormat::kTerafea: return make_terafea_parser(ignore_groups);
+    case TextFormat::kVw: return make_vw_parser();
+    case TextFormat::kCriteo: return make_criteo_parser(ignore_groups);
+  }
+  CHECK(false, "text format {}", static_cast<int>(format));
+}
+
+}  // namespace pscloud

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/row_block.h"
+#include "data/scan.h"
+
+namespace pscloud {
+
+enum class TextFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo };
+
+// Lines that make no sense: how many, and what is wrong with the first of them.
+struct BadLines {
+  static constexpr size_t kKept = 8;
+  struct One {
+    uint64_t offset = 0;  // of the place in the text
+    std::string reason;
+  };
+  uint64_t count = 0;
+  std::vector<One> first;
+
+  void add(uint64_t offset, std::string reason) {
+    ++count;
+    if (first.size() < kKept) first.push_back({offset, std::move(reason)});
+  }
+};
+
+// Makes examples of text, one of each line.
+class Parser {
+ public:
+  virtual ~Parser() = default;
+
+  // Appends the example of each line of `text` to `block`; empty lines are none. The last line needs no end. Lines that
+  // make no sense are left out and told to `bad`. kScanPadding bytes behind `text` must be readable; a line's end or
+  // a zero is best.
+  void parse(std::string_view text, RowBlock& block, BadLines& bad);
+
+ protected:
+  // What is wrong with a line, and where.
+  struct Complaint {
+    const char* at = nullptr;  // null: nothing
+    std::string reason;
+  };
+  // One line, without its end: features go to `block`, then its row is ended. Whatever follows `end` is no digit.
+  virtual Complaint parse_line(const char* at, const char* end, RowBlock& block) = 0;
+};
+
+// `ignore_groups`: the features are in no group, whatever the text says.
+std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups);
+
+}  // namespace pscloud
