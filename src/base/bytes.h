@@ -29,7 +29,7 @@ class Buffer {
   enum Whose : uint8_t {
     kOurs,
     kPeers,     // another process may change it at any time
-    kBorrowed,  // only as it is during the call that gets it: who needs it longer copies, see kept()
+    kBorrowed,  // only as it is during the call that gets it: who needs it longer copies
   };
   // Memory of somebody else, there as long as `keeper` lives.
   Buffer(std::span<std::byte> memory, std::shared_ptr<void> keeper, Whose whose = kOurs)
@@ -59,10 +59,11 @@ class Buffer {
 // Shared, because a request is kept for sending again while the network still reads it. Null means no bytes.
 using SharedBuffer = std::shared_ptr<const Buffer>;
 
-// The same bytes, in memory that stays.
-inline SharedBuffer kept(SharedBuffer buffer) {
-  if (!buffer || !buffer->is_borrowed()) return buffer;
-  return std::make_shared<const Buffer>(Buffer::copy_of(buffer->span()));
+// Bytes of somebody else as a buffer, without a copy.
+inline SharedBuffer share(Bytes bytes, std::shared_ptr<const void> keeper, Buffer::Whose whose = Buffer::kOurs) {
+  // A shared buffer is const again.
+  return std::make_shared<const Buffer>(std::span(const_cast<std::byte*>(bytes.data()), bytes.size()),
+                                        std::const_pointer_cast<void>(std::move(keeper)), whose);
 }
 
 template <class T>

@@ -44,6 +44,15 @@ class Parser {
     const char* at = nullptr;  // null: nothing
     std::string reason;
   };
+  // A number that ends at a blank or at the end; null if there is none.
+  static const char* scan_word(const char* at, const char* end, float& value) {
+    const char* const rest = scan_float(at, end, value);
+    return rest == nullptr || rest > end || (rest < end && !is_blank(*rest)) ? nullptr : rest;
+  }
+  // Where scan_u64() found no key.
+  static Complaint no_key(const char* at) {
+    return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
+  }
   // One line, without its end: features go to `block`, then its row is ended. Whatever follows `end` is no digit.
   virtual Complaint parse_line(const char* at, const char* end, RowBlock& block) = 0;
 };

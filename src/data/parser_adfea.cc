@@ -17,15 +17,15 @@ class AdfeaParser final : public Parser {
       at = skip_blanks(at, end);
     }
     float label = 0;
-    const char* rest = at < end ? scan_float(at, end, label) : nullptr;
-    if (rest == nullptr || rest > end || (rest < end && !is_blank(*rest))) {
+    const char* rest = at < end ? scan_word(at, end, label) : nullptr;
+    if (rest == nullptr) {
       return {at, "the third word must be the label, a number"};
     }
     for (at = skip_blanks(rest, end); at < end; at = skip_blanks(rest, end)) {
       Key key = 0;
       uint64_t group = 0;
       rest = scan_u64(at, key);
-      if (rest == nullptr) return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
+      if (rest == nullptr) return no_key(at);
       if (rest >= end || *rest != ':') return {rest, "a key without ':' and a group"};
       const char* const group_at = rest + 1;
       rest = scan_u64(group_at, group);

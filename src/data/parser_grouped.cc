@@ -43,7 +43,7 @@ class GroupedParser final : public Parser {
     const char* rest = at;
     if (format_ != TextFormat::kDense) {
       rest = scan_u64(at, key);
-      if (rest == nullptr) return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
+      if (rest == nullptr) return no_key(at);
       if (format_ == TextFormat::kSparse) {
         if (rest >= end || *rest != ':') return {rest, "a key without ':' and a value"};
         ++rest;

@@ -10,20 +10,20 @@ class LibsvmParser final : public Parser {
  private:
   Complaint parse_line(const char* at, const char* end, RowBlock& block) override {
     float label = 0;
-    const char* rest = scan_float(at, end, label);
-    if (rest == nullptr || rest > end || (rest < end && !is_blank(*rest))) return {at, "the label is no number"};
+    const char* rest = scan_word(at, end, label);
+    if (rest == nullptr) return {at, "the label is no number"};
     at = rest;
     while (true) {
       while (at < end && is_blank(*at)) ++at;
       if (at >= end || *at == '#') break;
       Key key = 0;
       rest = scan_u64(at, key);
-      if (rest == nullptr) return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
+      if (rest == nullptr) return no_key(at);
       if (rest >= end || *rest != ':') return {rest, "a key without ':' and a value"};
       float value = 0;
       const char* const value_at = rest + 1;
-      rest = scan_float(value_at, end, value);
-      if (rest == nullptr || rest > end || (rest < end && !is_blank(*rest))) {
+      rest = scan_word(value_at, end, value);
+      if (rest == nullptr) {
         return {value_at, fmt::format("the value of key {} is no number", key)};
       }
       block.keys.push_back(key);

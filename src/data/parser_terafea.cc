@@ -11,15 +11,15 @@ class TerafeaParser final : public Parser {
  private:
   Complaint parse_line(const char* at, const char* end, RowBlock& block) override {
     float label = 0;
-    const char* rest = scan_float(at, end, label);
-    if (rest == nullptr || rest > end || (rest < end && !is_blank(*rest))) return {at, "the label is no number"};
+    const char* rest = scan_word(at, end, label);
+    if (rest == nullptr) return {at, "the label is no number"};
     at = rest;
     while (at < end && *at != '|') ++at;
     if (at >= end) return {end, "no '|' before the keys"};
     for (at = skip_blanks(at + 1, end); at < end; at = skip_blanks(rest, end)) {
       Key key = 0;
       rest = scan_u64(at, key);
-      if (rest == nullptr) return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
+      if (rest == nullptr) return no_key(at);
       if (rest < end && !is_blank(*rest)) return {rest, "keys must be apart"};
       block.keys.push_back(key);
       if (!ignore_groups_) block.groups.push_back(static_cast<uint16_t>(key >> 54));

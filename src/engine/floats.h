@@ -42,9 +42,7 @@ class Floats {
   // Just these floats as a buffer, without a copy; null for none.
   SharedBuffer share() const {
     if (empty() || bytes_of(span_).size() == buffer_->size()) return empty() ? nullptr : buffer_;
-    auto* first = const_cast<std::byte*>(bytes_of(span_).data());  // a shared buffer is const again
-    return std::make_shared<const Buffer>(std::span(first, span_.size_bytes()),
-                                          std::const_pointer_cast<Buffer>(buffer_));
+    return pscloud::share(bytes_of(span_), buffer_);
   }
 
  private:

@@ -33,7 +33,6 @@ class NodeLoop::AfterEach final : public LaneHandler {
     after_();
   }
   void on_frame(LaneId lane, Frame frame) override {
-    ++events_;
     handler_.on_frame(lane, std::move(frame));
     after_();
   }
@@ -41,23 +40,18 @@ class NodeLoop::AfterEach final : public LaneHandler {
     return handler_.place_for(lane, header);
   }
   void on_close(LaneId lane, const Error& why) override {
-    ++events_;
     handler_.on_close(lane, why);
     after_();
   }
   void on_wake() override {
-    ++events_;
     handler_.on_wake();
     after_();
   }
   void after() { after_(); }
-  // Grows with each that may have ended a request.
-  uint64_t events() const { return events_; }
 
  private:
   LaneHandler& handler_;
   std::function<void()> after_;
-  uint64_t events_ = 0;
 };
 
 NodeLoop::NodeLoop() : random_(Random::from_system()) {}
@@ -90,9 +84,9 @@ void NodeLoop::run() {
   MutexLock lock(mutex_);
   while (true) {
     // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
-    if (driven_ || clock_.now() - last_driven_ < kStandBack) {
+    if (driver_ != nullptr || clock_.now() - last_driven_ < kStandBack) {
       changed_.wait_for(mutex_, kStandBack, [] { return false; });
-      if (driven_) continue;
+      if (driver_ != nullptr) continue;
     }
     if (!turn()) return;
     rest(spin, nullptr);
@@ -113,7 +107,7 @@ void NodeLoop::rest(Spin& spin, const std::atomic<bool>* done) {
   if (idle == Duration(0)) return;
   mutex_.unlock();
   const Time before = clock_.now();
-  done == nullptr ? transport_->wait(idle) : transport_->wait_or_interrupted(idle);
+  transport_->wait(idle, done != nullptr);
   const Duration slept = clock_.now() - before;
   mutex_.lock();
   spin.slept(slept);
@@ -146,13 +140,10 @@ void NodeLoop::let_go() {
 // What a caller has begun goes out at once. If that is not all, the loop's own thread is woken for the rest.
 void NodeLoop::end_call() {
   handler_->after();
-  const uint64_t before = handler_->events();
   turn();
-  if (driven_ && !ended_ && handler_->events() != before) {
-    // What came may have been what the one that drives, or others behind it, wait for.
-    changed_.notify_all();
-    transport_->interrupt();
-  }
+  // What came may have been what the one that drives, or others behind it, wait for.
+  if (driver_ != nullptr && *driver_) transport_->interrupt();
+  if (followers_ > 0) changed_.notify_all();
   let_go();
 }
 
@@ -173,19 +164,20 @@ bool NodeLoop::look_a_while() {
 
 bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   MutexLock lock(mutex_);
-  while (driven_ && !done && !ended_) {
+  while (driver_ != nullptr && !done && !ended_) {
     ++followers_;
-    changed_.wait_for(mutex_, std::chrono::seconds(1), [&]() REQUIRES(mutex_) { return !driven_ || done || ended_; });
+    changed_.wait_for(mutex_, std::chrono::seconds(1),
+                      [&]() REQUIRES(mutex_) { return driver_ == nullptr || done || ended_; });
     --followers_;
   }
   if (done || ended_) return done;
-  driven_ = true;
+  driver_ = &done;
   while (!done && turn()) {
     if (followers_ > 0) changed_.notify_all();  // it may have been theirs
     if (done) break;
     rest(callers_spin_, &done);
   }
-  driven_ = false;
+  driver_ = nullptr;
   last_driven_ = clock_.now();
   if (followers_ > 0) changed_.notify_all();
   let_go();

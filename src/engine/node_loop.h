@@ -105,8 +105,9 @@ class NodeLoop {
 
   Mutex mutex_;  // of the transport, the handler and all that they touch
   CondVar changed_;
-  bool driven_ GUARDED_BY(mutex_) = false;  // a caller does the work and sleeps without the lock in between
-  int followers_ GUARDED_BY(mutex_) = 0;    // callers that wait while another drives
+  // What the caller waits for that does the work, and sleeps without the lock in between; null: none does.
+  const std::atomic<bool>* driver_ GUARDED_BY(mutex_) = nullptr;
+  int followers_ GUARDED_BY(mutex_) = 0;  // callers that wait while another drives
   Time last_driven_ GUARDED_BY(mutex_);
   Spin callers_spin_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;

@@ -74,14 +74,12 @@ class InprocMailbox {
   }
 
   // Returns when there is something to take, or after a kick, or after `timeout`.
-  void wait(Duration timeout) {
+  void wait(Duration timeout, bool interruptible) {
     MutexLock lock(mutex_);
-    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty() || kicked_; });
-  }
-  void wait_or_interrupted(Duration timeout) {
-    MutexLock lock(mutex_);
-    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) { return !events_.empty() || kicked_ || interrupted_; });
-    interrupted_ = false;
+    changed_.wait_for(mutex_, timeout, [&]() REQUIRES(mutex_) {
+      return !events_.empty() || kicked_ || (interruptible && interrupted_);
+    });
+    if (interruptible) interrupted_ = false;
   }
   void interrupt() {
     MutexLock lock(mutex_);
@@ -189,8 +187,7 @@ class InprocTransport final : public LoopTransport {
     return mailbox_->empty() ? std::clamp(wake_ - clock_.now(), Duration(0), kWaitMax) : Duration(0);
   }
   bool has_news() const override { return !mailbox_->empty(); }
-  void wait(Duration at_most) override { mailbox_->wait(at_most); }
-  void wait_or_interrupted(Duration at_most) override { mailbox_->wait_or_interrupted(at_most); }
+  void wait(Duration at_most, bool interruptible) override { mailbox_->wait(at_most, interruptible); }
   void interrupt() override { mailbox_->interrupt(); }
 
   void post(std::function<void()> work) override {

@@ -26,16 +26,6 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t id) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void ring(int eventfd) {
-  const uint64_t one = 1;
-  (void)!write(eventfd, &one, sizeof one);  // full means rung
-}
-
-int poll_ms(Duration at_most) {
-  const int64_t us = std::clamp<int64_t>(at_most.count(), 0, 3'600'000'000);
-  return static_cast<int>((us + 999) / 1000);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Reactor>> Reactor::make() {
@@ -166,25 +156,15 @@ bool Reactor::turn() {
   return did;
 }
 
-bool Reactor::is_ready() const {
-  pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  return poll(&ready, 1, 0) > 0;
-}
-
-void Reactor::wait(Duration at_most) {
+bool Reactor::wait(Duration at_most, bool interruptible) const {
   // The epoll descriptor itself can be waited for: nothing is taken from it here.
-  pollfd ready{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  poll(&ready, 1, poll_ms(at_most));
-}
-
-void Reactor::wait_or_interrupted(Duration at_most) {
   std::array<pollfd, 2> ready{{{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
                                {.fd = interrupted_.get(), .events = POLLIN, .revents = 0}}};
-  if (poll(ready.data(), ready.size(), poll_ms(at_most)) <= 0 || ready[1].revents == 0) return;
+  const int64_t us = std::clamp<int64_t>(at_most.count(), 0, 3'600'000'000);
+  if (poll(ready.data(), interruptible ? 2 : 1, static_cast<int>((us + 999) / 1000)) <= 0) return false;
   uint64_t times = 0;
-  (void)!read(interrupted_.get(), &times, sizeof times);
+  if (ready[1].revents != 0) (void)!read(interrupted_.get(), &times, sizeof times);
+  return true;
 }
-
-void Reactor::interrupt() { ring(interrupted_.get()); }
 
 }  // namespace pscloud

@@ -54,12 +54,11 @@ class Reactor {
   bool turn();
   // Work is left for another turn: do not wait.
   bool has_work() const { return !later_.empty(); }
-  // Any thread, also while another is in turn(): returns when turn() may have something to do, at most after `at_most`.
-  void wait(Duration at_most);
-  // The same for one thread only, and it also ends with interrupt(), be that before or meanwhile.
-  void wait_or_interrupted(Duration at_most);
-  void interrupt();
-  bool is_ready() const;  // the same without waiting
+  // Any thread, also while another is in turn(): returns when turn() may have something to do, at most after `at_most`;
+  // false if nothing came. One thread at a time may be `interruptible`: then it ends with interrupt() too, be that
+  // before or meanwhile.
+  bool wait(Duration at_most, bool interruptible = false) const;
+  void interrupt() { ring(interrupted_.get()); }
 
  private:
   Reactor(Fd epoll, Fd bell, Fd timer, Fd interrupted);

@@ -138,6 +138,11 @@ bool same_user(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
+void ring(int eventfd) {
+  const uint64_t one = 1;
+  (void)!write(eventfd, &one, sizeof one);  // full means rung
+}
+
 std::string errno_text(int number) {
   std::string text = std::generic_category().message(number);
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));

@@ -61,6 +61,9 @@ Endpoint unix_endpoint(const std::string& name);
 // The user at the other end of a unix socket is the one we run as.
 bool same_user(int fd);
 
+// Wakes who waits for this eventfd.
+void ring(int eventfd);
+
 // What errno says, as the middle of a sentence: "connection refused".
 std::string errno_text(int number);
 

@@ -106,7 +106,10 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return found != lanes_.end() && found->second->link() != nullptr;
   }
 
-  bool borrows(LaneId lane) const override { return !shares_memory(lane); }
+  bool borrows(LaneId lane) const override {
+    const auto found = lanes_.find(lane);
+    return found != lanes_.end() && !found->second->is_local();
+  }
 
   void trust(LaneId lane) override {
     if (TcpConnection* connection = find(lane)) connection->trust();
@@ -146,14 +149,13 @@ class TcpTransport final : public LoopTransport, private TcpConnectionOwner {
     return kWakeMax;
   }
   bool has_news() const override {
-    if (local_lanes_.empty()) return reactor_->has_work() || reactor_->is_ready();
+    if (local_lanes_.empty()) return reactor_->has_work() || reactor_->wait(Duration(0));
     return std::ranges::any_of(local_lanes_, [&](LaneId lane) {
       ShmLink* link = lanes_.at(lane)->link();
       return link != nullptr && link->has_news();
     });
   }
-  void wait(Duration at_most) override { reactor_->wait(at_most); }
-  void wait_or_interrupted(Duration at_most) override { reactor_->wait_or_interrupted(at_most); }
+  void wait(Duration at_most, bool interruptible) override { reactor_->wait(at_most, interruptible); }
   void interrupt() override { reactor_->interrupt(); }
 
   void post(std::function<void()> work) override {

@@ -362,10 +362,7 @@ void TcpConnection::send(Frame frame) {
   CHECK(frame.payload_size() <= kPayloadBytesMax, "payload of {} bytes", frame.payload_size());
   if (state_ == State::kClosing || state_ == State::kGone || write_failure_) return;
   if (link()) return link_->send(std::move(frame));
-  if (link_ || local_) {
-    frame.values = kept(std::move(frame.values));
-    return early_.push_back(std::move(frame));
-  }
+  if (link_ || local_) return early_.push_back(std::move(frame));
   unsent_bytes_ += frame.size();
   const HeaderBytes header = encode_header(frame, check_payloads_);
   const bool borrowed = frame.values && frame.values->is_borrowed();
@@ -384,16 +381,12 @@ void TcpConnection::send(Frame frame) {
 void TcpConnection::keep_borrowed() {
   if (queue_.empty()) return;
   Outgoing& last = queue_.back();
-  const size_t before = last.header_size + (last.payload ? last.payload->size() : 0);
-  if (queue_.size() > 1 || head_sent_ <= before) {
-    last.values = kept(std::move(last.values));
-    return;
-  }
-  const Bytes rest = last.values->span().subspan(head_sent_ - before);
-  last = {.header = {},
-          .header_size = 0,
-          .payload = nullptr,
-          .values = std::make_shared<const Buffer>(Buffer::copy_of(rest))};
+  const size_t before = last.size() - last.values->size();
+  const size_t values_sent = queue_.size() > 1 ? 0 : head_sent_ - std::min(head_sent_, before);
+  last.values = std::make_shared<const Buffer>(Buffer::copy_of(last.values->span().subspan(values_sent)));
+  if (values_sent == 0) return;
+  last.header_size = 0;
+  last.payload = nullptr;
   head_sent_ = 0;
 }
 

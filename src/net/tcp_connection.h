@@ -62,6 +62,7 @@ class TcpConnection {
   const std::string& address() const { return address_; }
   std::optional<Role> expected() const { return expected_; }  // set for one of ours
   bool accepted() const { return !expected_; }
+  bool is_local() const { return local_; }
   bool stranger() const { return accepted() && !known_; }
   bool was_open() const { return was_open_; }
   bool closed_by_us() const { return closed_by_us_; }

@@ -108,7 +108,7 @@ class TlsStream final : public Stream {
   Progress write(std::span<const iovec> data) override {
     // Each call makes records of its own: headers and small payloads are put together to fill one. Large payloads are
     // taken from where they are, unless the kernel encrypts: after a socket was full, OpenSSL then goes on from the
-    // address it was given first (its issue 21202), which must be one that stays.
+    // address it was given first (openssl/openssl#21202), which must be one that stays.
     const void* from = data.front().iov_base;
     size_t size = data.front().iov_len;
     if (pending_ > 0 || size < kRecordBytes || BIO_get_ktls_send(SSL_get_wbio(ssl_))) {

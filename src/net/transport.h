@@ -105,11 +105,10 @@ class LoopTransport : public Transport {
   // Something has come. Cheap: to look for a while before sleeping.
   virtual bool has_news() const { return false; }
 
-  // From any thread, without the lock: returns when there is something to do, or after `at_most`.
-  virtual void wait(Duration at_most) = 0;
-  // The same for one thread that interrupt() ends the waiting of, or ends it before it has begun. What another thread
-  // did in a turn in between may be just what this one waits for.
-  virtual void wait_or_interrupted(Duration at_most) = 0;
+  // From any thread, without the lock: returns when there is something to do, or after `at_most`. One thread at a time
+  // may be `interruptible`: interrupt() ends its wait, even before that has begun. For what another thread does in a
+  // turn meanwhile may be just what it waits for.
+  virtual void wait(Duration at_most, bool interruptible = false) = 0;
   virtual void interrupt() = 0;
 
   // All of the above, until stop().

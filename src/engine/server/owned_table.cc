@@ -43,18 +43,14 @@ Result<> OwnedTable::push_pull(Operation& operation, std::span<float> out) {
 }
 
 Result<SharedBuffer> OwnedTable::borrow(uint64_t first, uint32_t count) const {
-  const auto values = std::as_bytes(TRY(store_->view_range(first, count)));
-  auto* data = const_cast<std::byte*>(values.data());  // a shared buffer is const again
-  return std::make_shared<const Buffer>(std::span(data, values.size()), nullptr, Buffer::kBorrowed);
+  return share(bytes_of(TRY(store_->view_range(first, count))), nullptr, Buffer::kBorrowed);
 }
 
 Result<SharedBuffer> OwnedTable::pull_in_place(const Operation& operation, const Lender& lend) {
   const PublishedRows published = TRY(store_->publish(lend));
   store_bytes_ = store_->bytes();
   if (operation.count == 0) return published.versions;
-  const auto values = std::as_bytes(TRY(store_->view_range(operation.first, operation.count)));
-  auto* data = const_cast<std::byte*>(values.data());  // a shared buffer is const again
-  return std::make_shared<const Buffer>(std::span(data, values.size()), published.keeper);
+  return share(bytes_of(TRY(store_->view_range(operation.first, operation.count))), published.keeper);
 }
 
 Result<> OwnedTable::push_now(const Operation& operation) {

@@ -50,12 +50,7 @@ void HugeMemory::grow(size_t bytes) {
 }
 
 void HugeMemory::forget(size_t at, size_t bytes) {
-  std::byte* const first = data_ + at;
-  if (mapped_ == 0 || reinterpret_cast<uintptr_t>(first) % kHugePage != 0) {
-    std::memset(first, 0, bytes);
-  } else {
-    (void)::madvise(first, bytes, MADV_DONTNEED);
-  }
+  if (mapped_ > 0) (void)::madvise(data_ + at, bytes, MADV_DONTNEED);
 }
 
 void HugeMemory::grow_mapped(size_t bytes) {

@@ -23,7 +23,7 @@ class HugeMemory {
   // Contents stay, what is added is zero. It may move, but what is mapped is never copied: the kernel changes the map.
   void grow(size_t bytes);
 
-  // This part is not needed any more: the system gets its memory back, where it was mapped. It is zero from now on.
+  // What stands there is not needed any more: the system gets it back, where it was mapped. `at`: of a whole page.
   void forget(size_t at, size_t bytes);
 
   // The size to ask for if more may follow: whole huge pages once it is mapped.

@@ -15,8 +15,8 @@
 namespace pscloud {
 
 // Eleven tags, each with a bit that says that the key belongs to a line before; then eleven rows of 30 bits; then how
-// many there are, and how far keys stand that belong here. With ten pairs of whole words a third of all searches would
-// go on in the next line.
+// many there are, and how far keys stand that belong here. With ten pairs of whole words more than twice as many
+// searches would go on in the next line.
 class alignas(64) IndexLine {
  public:
   static constexpr uint32_t kRows = 11;

@@ -185,9 +185,6 @@ TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
 }
 
 TEST(SparseTable, MillionsOfKeysTakeAtMostTwoFifthsMoreThanTheirContent) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "long, and of one thread";
-#endif
   const auto table = make(sparse_spec(1, "ftrl"));
   constexpr uint64_t kContent = 8 + 4 + 8;
   std::vector<Key> keys(50000);
@@ -202,9 +199,6 @@ TEST(SparseTable, MillionsOfKeysTakeAtMostTwoFifthsMoreThanTheirContent) {
 }
 
 TEST(SparseTable, BudgetIsKeptAtEveryGrowth) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "long, and of one thread";
-#endif
   // Just enough for what it has: each push must be refused or stay within.
   const auto table = make(sparse_spec(1));
   std::vector<Key> keys(3000);

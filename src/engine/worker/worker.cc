@@ -245,15 +245,16 @@ class WorkerImpl final : public Worker {
 
   Result<TableView> view_by(TableId table, const std::shared_ptr<const TableSpec>& spec,
                             const std::vector<bool>& in_place) {
-    std::shared_ptr<ViewRequest> request;
+    std::map<uint32_t, OwnerMemory> known;
     {
       MutexLock lock(mutex_);
-      request = std::make_shared<ViewRequest>(table, spec, in_place, views_[table]);
+      known = views_[table];
     }
-    TRY(submit(FrameType::kPull, *spec, 0, [&] { return request->slices(); }).wait());
-    const TableView view = TRY(request->view());
+    ViewRequest request(table, spec, in_place, known);
+    TRY(submit(FrameType::kPull, *spec, 0, [&] { return request.slices(); }).wait());
+    const TableView view = TRY(request.view());
     MutexLock lock(mutex_);
-    views_[table] = request->known();
+    views_[table] = request.known();
     return view;
   }
 

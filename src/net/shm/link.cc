@@ -102,11 +102,6 @@ Result<bool> ShmLink::exchange() {
   return peers_control_ != nullptr;
 }
 
-void ShmLink::ring() {
-  const uint64_t one = 1;
-  (void)!write(peers_bell_.get(), &one, sizeof one);  // full means rung
-}
-
 std::optional<Buffer> ShmLink::allocate(size_t size) {
   MutexLock lock(own_->mutex);
   const auto offset = own_->blocks.take(size);
@@ -126,14 +121,13 @@ void ShmLink::put(const ShmSlot& slot) { own_->slots[sent_++ % kSlots] = slot; }
 void ShmLink::publish() {
   if (published_ == sent_) return;
   published_ = sent_;
-  if (doorbell_->publish(sent_)) ring();
+  if (doorbell_->publish(sent_)) ring(peers_bell_.get());
 }
 
 void ShmLink::send(Frame frame) {
   queued_bytes_ += frame.size();
   queue_.push_back(std::move(frame));
   flush();
-  if (!queue_.empty()) queue_.back().values = kept(std::move(queue_.back().values));
 }
 
 void ShmLink::flush() {
@@ -190,7 +184,7 @@ bool ShmLink::place(const SharedBuffer& buffer, ShmPiece& piece) {
   SharedBuffer kept = buffer;
   if (own_->segment->holds(buffer->data(), buffer->size())) {
     piece.offset = static_cast<uint64_t>(buffer->data() - own_->segment->data());
-  } else if (const auto lent = buffer->is_borrowed() ? LentMemory::Lent{} : lent_.find(buffer->span()); lent.segment) {
+  } else if (const auto lent = lent_.find(buffer->span()); lent.segment) {
     if (!announced_.contains(lent.number)) {
       const int fd = lent.segment->fd();
       // The socket is full or broken: it will be tried again, or the lane ends.
@@ -258,7 +252,7 @@ Result<> ShmLink::receive(uint32_t payload_max, BufferPool& pool, const std::fun
     }
     more = take(*std::move(frame));
   }
-  if (doorbell_->take(taken_)) ring();
+  if (doorbell_->take(taken_)) ring(peers_bell_.get());
   flush();
   return {};
 }

@@ -69,7 +69,6 @@ class ShmLink {
   bool room() const;
   void put(const ShmSlot& slot);
   void publish();
-  void ring();
   Result<Frame> read_frame(const ShmSlot& slot, uint32_t payload_max, BufferPool& pool);
   Result<std::span<std::byte>> find(const ShmPiece& piece);
 
