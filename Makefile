@@ -49,7 +49,7 @@ bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchma
 	@python3 bench/peers/run.py $(PEERS_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
-	@tools/check.sh $(JOBS) $(LINT)
+	@tools/check.sh $(JOBS)
 
 format: | setup-check ## formats all C++ files
 	@git ls-files '*.cc' '*.h' | xargs clang-format-16 -i
@@ -76,4 +76,4 @@ setup-check: setup
 build/%/build.ninja: CMakePresets.json | setup
 	@cmake --preset $* --log-level=NOTICE
 	@touch $@
-build/lint/build.ninja build/fuzz/build.ninja: | setup-check
+build/lint/build.ninja build/fuzz/build.ninja build/dev/build.ninja: | setup-check

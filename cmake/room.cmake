@@ -5,37 +5,46 @@ function(pscloud_compile_quickly NAME)
   endif()
 endfunction()
 
-# pscloud_room(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [LIBRARIES ...])
+# pscloud_room(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [LIBRARIES ...] [SHARDS n])
 # One library pscloud_NAME and, from the tests beside the code, one program NAME_test. Rooms include each other as
 # "room/file.h"; tests/tidy.py checks which room may include which.
 function(pscloud_room NAME)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "SHARDS" "SOURCES;TESTS;LIBRARIES" ${ARGN})
   add_library(pscloud_${NAME} STATIC ${ROOM_SOURCES})
   target_include_directories(pscloud_${NAME} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:include>)
   target_link_libraries(pscloud_${NAME} PUBLIC ${ROOM_LIBRARIES} fmt::fmt tl::expected Threads::Threads)
   if(ROOM_TESTS)
-    pscloud_test(${NAME}_test SOURCES ${ROOM_TESTS} LIBRARIES pscloud_${NAME})
+    pscloud_test(${NAME}_test SOURCES ${ROOM_TESTS} LIBRARIES pscloud_${NAME} SHARDS ${ROOM_SHARDS})
   endif()
 endfunction()
 
-# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300]): a GoogleTest program. An entry of ctest for
-# each case would cost a process start each: one entry a program keeps `ctest` quick and its output short.
+# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300] [SHARDS 1]): a GoogleTest program. An entry of
+# ctest for each case would cost a process start each: one entry a program keeps `ctest` quick and its output short. A
+# long one runs as SHARDS entries, beside each other.
 function(pscloud_test NAME)
-  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT;SHARDS" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${TEST_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${TEST_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
   target_precompile_headers(${NAME} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   pscloud_compile_quickly(${NAME})
-  add_test(NAME ${NAME} COMMAND ${NAME} --gtest_brief=1)
-  if(NOT TEST_LABEL)
-    set(TEST_LABEL unit)
-  endif()
-  if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 300)
-  endif()
-  set_tests_properties(${NAME} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT})
+  foreach(default LABEL=unit TIMEOUT=300 SHARDS=1)
+    string(REGEX MATCH "(.*)=(.*)" _ ${default})
+    if(NOT TEST_${CMAKE_MATCH_1})
+      set(TEST_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+  foreach(shard RANGE 1 ${TEST_SHARDS})
+    set(entry ${NAME})
+    if(shard GREATER 1)
+      set(entry ${NAME}_${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${entry} COMMAND ${NAME} --gtest_brief=1)
+    set_tests_properties(${entry} PROPERTIES LABELS ${TEST_LABEL} TIMEOUT ${TEST_TIMEOUT}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${TEST_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # pscloud_fuzzer(NAME SOURCES ... [LIBRARIES ...]): sources with LLVMFuzzerTestOneInput. In the fuzz preset a libFuzzer
@@ -50,6 +59,7 @@ function(pscloud_fuzzer NAME)
     add_dependencies(fuzzers ${NAME})
   else()
     target_sources(${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cc)
+    set_target_properties(${NAME} PROPERTIES UNITY_BUILD OFF)  # replay.cc knows the function as a stranger
     add_test(NAME ${NAME} COMMAND ${NAME} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${NAME})
     set_tests_properties(${NAME} PROPERTIES LABELS fuzz TIMEOUT 120)
   endif()

@@ -1,7 +1,6 @@
 #!/bin/bash
-# check.sh [JOBS [sources]]: all that can be said of the sources without running them. Goes through every check before
-# it ends, so that one call shows all there is to fix. `sources`: tests are not linted. Needs build/lint to be
-# configured (make check does that).
+# check.sh [JOBS]: all that can be said of the sources without running them. Goes through every check before
+# it ends, so that one call shows all there is to fix. Needs build/lint to be configured (make check does that).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 jobs=${1:-$(nproc)}
@@ -47,7 +46,7 @@ check "format (make format mends it)" format
 check "shell scripts" shell_syntax
 check "python scripts" python_syntax
 check tidy python3 tests/tidy.py
-check lint python3 tools/lint.py build/lint "$jobs" "${@:2}"
+check lint python3 tools/lint.py build/lint "$jobs"
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "check: failed: ${failed[*]}"

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over every source file of a compile_commands.json, many at once, and skips what has not changed.
+"""Runs clang-tidy over every source file of a compile_commands.json, and skips what has not changed.
 
-    tools/lint.py BUILD_DIR [JOBS [sources]]
+    tools/lint.py BUILD_DIR [JOBS]
 
-`sources` leaves out *_test.cc: GoogleTest's headers make them as dear as all the rest.
-
-A file is skipped if it passed before with the same content, the same headers of ours, the same command and the same
+BUILD_DIR is configured for unity builds: each file there includes some of a room, so that the headers of all, which
+take most of the time, are read once. A file is skipped if it passed before with the same content, the same headers of ours, the same command and the same
 .clang-tidy: the hash of all these is kept in build/tidy-cache. Exit code 1 if clang-tidy has something to say.
 """
 
@@ -51,7 +50,7 @@ def fingerprint(entry, common):
 
 def lint(build, source):
     start = time.monotonic()
-    checks = [f"--checks={TEST_CHECKS}"] if source.endswith("_test.cc") else []
+    checks = [f"--checks={TEST_CHECKS}"] if "_test.dir/" in source else []
     command = [TIDY, "-p", str(build), "--quiet", *checks, source]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     # stderr counts the warnings it hid in system headers; it matters only when nothing else explains a failure.
@@ -70,10 +69,8 @@ def main():
     common = (ROOT / ".clang-tidy").read_bytes() + TEST_CHECKS.encode() + version
     CACHE.mkdir(parents=True, exist_ok=True)
 
-    without_tests = "sources" in sys.argv[3:]
     prints = {source: fingerprint(entry, common) for source, entry in entries.items()
-              if pathlib.Path(source).is_relative_to(ROOT) and "/build/" not in source
-              and not (without_tests and source.endswith("_test.cc"))}
+              if pathlib.Path(source).is_relative_to(ROOT)}
     todo = sorted(source for source, name in prints.items() if not (CACHE / name).exists())
     print(f"lint: {len(prints)} files, {len(prints) - len(todo)} unchanged since they passed", flush=True)
     failed = 0

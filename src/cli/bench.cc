@@ -6,7 +6,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Each starts what it needs on this machine and leaves nothing behind. Each also
+constexpr const char* kBenchAbout = R"(Each starts what it needs on this machine and leaves nothing behind. Each also
 measures, in the same run, what the same work costs at least on this machine,
 and says how far away it was.)";
 
@@ -30,7 +30,7 @@ void add_bench(CLI::App& verb, Action& action) {
   }
   // Not for people: the process at the other end of a raw socket.
   verb.add_subcommand("raw-socket-peer")->group("")->callback([&action] { action = run_raw_socket_peer; });
-  verb.footer(kAbout);  // last, or the verbs above would inherit it
+  verb.footer(kBenchAbout);  // last, or the verbs above would inherit it
 }
 
 }  // namespace pscloud

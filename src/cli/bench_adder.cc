@@ -18,7 +18,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Each worker pushes a tensor of ones, the servers add it to theirs, each worker
+constexpr const char* kAdderAbout = R"(Each worker pushes a tensor of ones, the servers add it to theirs, each worker
 pulls the sum. Starts the scheduler here, and servers and workers as processes
 of their own on this machine; all are gone when it ends.
 
@@ -45,7 +45,7 @@ itself, no limits. Start as many as the job waits for, with the same flags.
 
 Exit code 1 if a value was wrong.)";
 
-struct Flags {
+struct AdderCommand {
   AdderFlags adder;
   std::string mode = "sync";
   bool join = false;
@@ -55,7 +55,7 @@ struct Flags {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-Result<> check(const Flags& flags) {
+Result<> check(const AdderCommand& flags) {
   TRY(check_transport(flags.adder.cluster.transport));
   // A float counts by ones up to here.
   constexpr double kExactMax = 1 << 24;
@@ -74,7 +74,7 @@ Result<NodeOptions> options_from_environment() {
 }
 
 // One worker of a job that somebody else runs.
-Result<AdderOutcome> run_joined(Flags& flags) {
+Result<AdderOutcome> run_joined(AdderCommand& flags) {
   const NodeOptions options = TRY(options_from_environment());
   const auto worker = TRY(AdderWorker::join(options, flags.adder.plan));
   flags.adder.cluster.workers = worker->workers();
@@ -91,7 +91,7 @@ Result<AdderOutcome> run_joined(Flags& flags) {
   return outcome;
 }
 
-int run_worker(const Flags& flags) {
+int run_worker(const AdderCommand& flags) {
   set_log_name("worker");
   const auto options = options_from_environment();
   if (!options) return fail(options.error());
@@ -99,7 +99,7 @@ int run_worker(const Flags& flags) {
   return serve_adder_worker(*options, flags.adder.plan, LineChannel(Fd(STDIN_FILENO))) ? kExitDone : kExitFailed;
 }
 
-int report(const Flags& flags, const AdderOutcome& outcome, double start_s) {
+int report(const AdderCommand& flags, const AdderOutcome& outcome, double start_s) {
   if (!flags.adder.tensorboard.empty()) {
     if (const auto written = write_tensorboard(flags.adder, outcome, start_s); !written) return fail(written.error());
   }
@@ -109,7 +109,7 @@ int report(const Flags& flags, const AdderOutcome& outcome, double start_s) {
   return kExitFailed;
 }
 
-int run(Flags flags) {
+int run_adder_command(AdderCommand flags) {
   set_log_level(LogLevel::kWarning);
   flags.adder.plan.sync = flags.mode == "sync";
   flags.adder.plan.lent = flags.adder.cluster.transport.lent;
@@ -129,7 +129,7 @@ int run(Flags flags) {
 }  // namespace
 
 void add_bench_adder(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<AdderCommand>();
   AdderFlags& adder = flags->adder;
   add_number(verb, "--servers,--ps", adder.cluster.servers, 1, 64, "server processes [1]");
   add_number(verb, "--server-threads", adder.cluster.server_threads, 1, 64, "of each server [1]");
@@ -143,8 +143,8 @@ void add_bench_adder(CLI::App& verb, Action& action) {
   verb.add_flag("--join", flags->join, "be a worker of a running job");
   verb.add_flag("--json", flags->json, "for programs");
   verb.add_flag("--as-worker", flags->worker)->group("");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kAdderAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_adder_command(*flags); }; });
 }
 
 }  // namespace pscloud

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kRounds = 10;                  // limits are measured after each
+constexpr int kAdderRounds = 10;             // limits are measured after each
 constexpr int kLimitsEachRound = 2;          // of every kind
 constexpr milliseconds kSilenceMax{180000};  // a worker's own deadlines end before
 
@@ -166,7 +166,7 @@ Result<AdderOutcome> AdderJob::run() {
   if (fused && flags_.warmup > 0) TRY(lead("fused", 1));
 
   outcome_.samples.resize(workers_.size());
-  const int rounds = std::min(kRounds, flags_.iters);
+  const int rounds = std::min(kAdderRounds, flags_.iters);
   for (int round = 0, done = 0; round < rounds; ++round) {
     const int count = (flags_.iters - done) / (rounds - round);
     TRY(run_round(count));

@@ -17,7 +17,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(What no parameter server can beat on this machine: loops over float32 that do
+constexpr const char* kLimitsAbout = R"(What no parameter server can beat on this machine: loops over float32 that do
 nothing else, and plain sockets between two processes. Medians of rounds that
 alternate, in huge pages where the system lends them. Round trips are measured
 on idle cores, which must first wake up, and on cores that are kept awake.
@@ -27,12 +27,12 @@ on idle cores, which must first wake up, and on cores that are kept awake.
 
 The other benchmarks measure the limits that concern them in the same run.)";
 
-constexpr int kRounds = 9;
+constexpr int kLimitsRounds = 9;
 constexpr size_t kRandomLines = 200000;
 constexpr int kRoundTrips = 300;
 constexpr size_t kSmallBytes = 64;
 
-struct Flags {
+struct LimitsCommand {
   double size_mb = 100;
   bool json = false;
 };
@@ -52,8 +52,8 @@ Result<Limits> measure(size_t bytes) {
   RawSocketPeer unix_socket = TRY(RawSocketPeer::start(RawSocketKind::kUnix));
   TRY(tcp.exchange_ms(source.bytes(), target.bytes(), Duplex::kPoll));  // warms up
   Limits limits;
-  for (int round = 0; round < kRounds; ++round) {
-    progress.show(fmt::format("round {} of {}", round + 1, kRounds));
+  for (int round = 0; round < kLimitsRounds; ++round) {
+    progress.show(fmt::format("round {} of {}", round + 1, kLimitsRounds));
     limits.add_ms.push_back(measure_add_ms(target.floats(), source.floats(), 1));
     limits.add2_ms.push_back(measure_add_ms(target.floats(), source.floats(), 2));
     limits.copy_ms.push_back(measure_copy_ms(target.floats(), source.floats()));
@@ -108,7 +108,7 @@ void print_text(double size_mb, const Limits& limits) {
   fmt::print("{:<32}{:>10.1f}\n", "random line changed, ns", quantile(limits.line_ns, 0.5));
 }
 
-int run(const Flags& flags) {
+int run_limits_command(const LimitsCommand& flags) {
   const auto limits = measure(static_cast<size_t>(flags.size_mb * 1e6) / 64 * 64);
   if (!limits) return fail(limits.error());
   flags.json ? print_json(flags.size_mb, *limits) : print_text(flags.size_mb, *limits);
@@ -118,11 +118,11 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_bench_limits(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<LimitsCommand>();
   add_number(verb, "--size-mb", flags->size_mb, 0.001, 100000.0, "of the memory that is worked on [100]", "MB");
   verb.add_flag("--json", flags->json, "for programs");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kLimitsAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_limits_command(*flags); }; });
 }
 
 }  // namespace pscloud

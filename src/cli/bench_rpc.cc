@@ -23,7 +23,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr const char* kAbout = R"(One worker here pulls one small row, again and again, from a server that is a
+constexpr const char* kRpcAbout = R"(One worker here pulls one small row, again and again, from a server that is a
 process of its own. First one pull after the other: how long a round trip takes.
 Then several at a time: how many a second.
 
@@ -33,9 +33,9 @@ Then several at a time: how many a second.
 In between, in the same run, two processes send as many bytes to and fro over a
 plain blocking socket: ratio_to_limit is our round trip over theirs.)";
 
-constexpr int kRounds = 10;
+constexpr int kRpcRounds = 10;
 
-struct Flags {
+struct RpcCommand {
   BenchTransport transport;
   int size_bytes = 64;
   double seconds = 2;
@@ -58,7 +58,7 @@ struct Outcome {
 
 class RpcRun {
  public:
-  RpcRun(const Flags& flags, BenchCluster& cluster, Worker& worker, const Table& table)
+  RpcRun(const RpcCommand& flags, BenchCluster& cluster, Worker& worker, const Table& table)
       : flags_(flags), cluster_(cluster), worker_(worker), table_(table) {}
 
   // Each for about so long.
@@ -101,13 +101,13 @@ class RpcRun {
     return ChildProcess::cpu_s_of(0) + (flags_.transport.own_processes() ? cluster_.server_cpu_s() : 0);
   }
 
-  const Flags& flags_;
+  const RpcCommand& flags_;
   BenchCluster& cluster_;
   Worker& worker_;
   const Table& table_;
 };
 
-Result<Outcome> measure(const Flags& flags, const Cancelled& cancelled) {
+Result<Outcome> measure(const RpcCommand& flags, const Cancelled& cancelled) {
   Progress progress;
   progress.show("starting");
   const auto cluster = TRY(BenchCluster::start({.transport = flags.transport}, cancelled));
@@ -121,14 +121,14 @@ Result<Outcome> measure(const Flags& flags, const Cancelled& cancelled) {
   const Table table = TRY(worker->create_table(spec));
   RpcRun run(flags, *cluster, *worker, table);
   const auto span =
-      std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(flags.seconds / kRounds));
+      std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(flags.seconds / kRpcRounds));
   Outcome warm_up, outcome;
   outcome.transport = worker->transport();
   TRY(run.round_trips(span / 2, warm_up));
   TRY(run.many(span / 2, warm_up));
   TRY(peer.round_trips(static_cast<size_t>(flags.size_bytes), 100, warm_up.raw_us));
-  for (int round = 0; round < kRounds && !cancelled(); ++round) {
-    progress.show(fmt::format("round {} of {}", round + 1, kRounds));
+  for (int round = 0; round < kRpcRounds && !cancelled(); ++round) {
+    progress.show(fmt::format("round {} of {}", round + 1, kRpcRounds));
     TRY(run.round_trips(span, outcome));
     // As long as ours, or nearly: they are the quicker ones.
     for (const auto end = SteadyClock::now() + span / 2; SteadyClock::now() < end;) {
@@ -141,7 +141,7 @@ Result<Outcome> measure(const Flags& flags, const Cancelled& cancelled) {
   return outcome;
 }
 
-void print_json(const Flags& flags, const Outcome& outcome) {
+void print_json(const RpcCommand& flags, const Outcome& outcome) {
   const Quantiles pull(outcome.pull_us), raw(outcome.raw_us);
   JsonWriter json;
   json.begin_object().field("transport", outcome.transport).field("size_bytes", flags.size_bytes);
@@ -153,7 +153,7 @@ void print_json(const Flags& flags, const Outcome& outcome) {
   fmt::print("{}\n", json.text());
 }
 
-void print_text(const Flags& flags, const Outcome& outcome) {
+void print_text(const RpcCommand& flags, const Outcome& outcome) {
   fmt::print("a pull of {} bytes over {}, {}\n\n", flags.size_bytes, outcome.transport,
              flags.transport.own_processes() ? "own processes" : "threads of one process");
   fmt::print("{:<28}{:>10}{:>10}{:>10}\n", "round trip, microseconds", "p50", "p99", "min");
@@ -168,7 +168,7 @@ void print_text(const Flags& flags, const Outcome& outcome) {
              outcome.message_cpu_us());
 }
 
-int run(const Flags& flags) {
+int run_rpc_command(const RpcCommand& flags) {
   set_log_level(LogLevel::kWarning);
   if (const auto checked = check_transport(flags.transport); !checked) return fail(checked.error());
   if (flags.size_bytes % 4 != 0) {
@@ -185,14 +185,14 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_bench_rpc(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<RpcCommand>();
   add_number(verb, "--size-bytes", flags->size_bytes, 4, 262144, "of the row, 4 for each float [64]");
   add_number(verb, "--seconds", flags->seconds, 0.01, 600.0, "for each of the two [2]", "S");
   add_number(verb, "--in-flight", flags->in_flight, 1, 65536, "pulls at a time, the second time [64]");
   add_transport_flags(verb, flags->transport, false);
   verb.add_flag("--json", flags->json, "for programs");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kRpcAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_rpc_command(*flags); }; });
 }
 
 }  // namespace pscloud

@@ -16,7 +16,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Fills a sparse table with --keys rows on a server that is a process of its own.
+constexpr const char* kSparseAbout = R"(Fills a sparse table with --keys rows on a server that is a process of its own.
 Then one worker here sends --rounds push_pulls of --batch keys each, sorted and
 all different.
 
@@ -35,7 +35,7 @@ the table has the key_caching filter, so that known lists do not travel.
 Bytes a key are what the server's memory grew by while it was filled. Values
 are compared with the array's if the updater is add, else they must be finite.)";
 
-struct Flags {
+struct SparseCommand {
   SparseFlags sparse;
   bool json = false;
 };
@@ -96,7 +96,7 @@ Result<> check(const SparseFlags& flags) {
   return {};
 }
 
-int run(const Flags& flags) {
+int run_sparse_command(const SparseCommand& flags) {
   set_log_level(LogLevel::kWarning);
   if (const auto checked = check(flags.sparse); !checked) return fail(checked.error());
   const Interruption interruption;
@@ -112,7 +112,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_bench_sparse(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<SparseCommand>();
   SparseFlags& sparse = flags->sparse;
   add_number(verb, "--keys", sparse.keys, 1.0, 2e9, "rows of the table [1e7]");
   add_number(verb, "--width", sparse.width, 1u, 65536u, "floats of a row [1]");
@@ -127,8 +127,8 @@ void add_bench_sparse(CLI::App& verb, Action& action) {
   add_number(verb, "--rounds", sparse.rounds, 1, 1000000, "requests in all [50]");
   add_transport_flags(verb, sparse.transport, false);
   verb.add_flag("--json", flags->json, "for programs");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kSparseAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_sparse_command(*flags); }; });
 }
 
 }  // namespace pscloud

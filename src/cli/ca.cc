@@ -18,7 +18,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Makes the certificates by which the nodes of a cluster know each other.
+constexpr const char* kCaAbout = R"(Makes the certificates by which the nodes of a cluster know each other.
 
   pscloud ca init ca --cluster blue                        once, somewhere safe
   pscloud ca issue ca --role scheduler --out tls/scheduler
@@ -153,7 +153,7 @@ void add_ca(CLI::App& verb, Action& action) {
   const auto show_flags = add(show_verb, action, show);
   show_verb.add_option("file", show_flags->file, "ca.pem or node.pem")->required()->type_name("FILE");
   show_verb.add_flag("--json", show_flags->json, "for programs");
-  verb.footer(kAbout);  // last, or the verbs above would inherit it
+  verb.footer(kCaAbout);  // last, or the verbs above would inherit it
 }
 
 }  // namespace pscloud

@@ -11,7 +11,7 @@ namespace pscloud {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLong{10000};
+constexpr milliseconds kUntilAnEnd{10000};
 
 // `sh -c script`, and the channel to it.
 struct Shell {
@@ -30,21 +30,21 @@ struct Shell {
 TEST(ChildProcess, SpeaksOverItsStdinAndStdout) {
   Shell shell = Shell::run("read word; echo \"$word $GIVEN\"", {"GIVEN=2"});
   ASSERT_TRUE(shell.lines.write_line("1"));
-  EXPECT_EQ(shell.lines.read_line(kLong).value(), "1 2");
-  EXPECT_TRUE(shell.process.wait(kLong));
+  EXPECT_EQ(shell.lines.read_line(kUntilAnEnd).value(), "1 2");
+  EXPECT_TRUE(shell.process.wait(kUntilAnEnd));
 }
 
 TEST(ChildProcess, DoesNotInheritOurSettings) {
   ::setenv("PSCLOUD_SCHEDULER", "elsewhere:1", 1);
   Shell shell = Shell::run("echo \"[$PSCLOUD_SCHEDULER]\"");
   ::unsetenv("PSCLOUD_SCHEDULER");
-  EXPECT_EQ(shell.lines.read_line(kLong).value(), "[]");
+  EXPECT_EQ(shell.lines.read_line(kUntilAnEnd).value(), "[]");
 }
 
 TEST(ChildProcess, SaysHowItEnded) {
-  const auto code = Shell::run("exit 3").process.wait(kLong);
+  const auto code = Shell::run("exit 3").process.wait(kUntilAnEnd);
   EXPECT_NE(code.error().message.find("ended with exit code 3"), std::string::npos) << code.error().message;
-  const auto signal = Shell::run("kill -KILL $$").process.wait(kLong);
+  const auto signal = Shell::run("kill -KILL $$").process.wait(kUntilAnEnd);
   EXPECT_NE(signal.error().message.find("was ended by Killed"), std::string::npos) << signal.error().message;
 }
 
@@ -72,16 +72,16 @@ TEST(ChildProcess, IsGoneWithItsParentThatWasKilled) {
   }
   ends->second = Fd();
   LineChannel lines(std::move(ends->first));
-  EXPECT_EQ(lines.read_line(kLong).value(), "up");
+  EXPECT_EQ(lines.read_line(kUntilAnEnd).value(), "up");
   ::kill(parent, SIGKILL);
   // The other end closes when the last process that holds it is gone.
-  EXPECT_EQ(lines.read_line(kLong).error().code, Code::kUnavailable);
+  EXPECT_EQ(lines.read_line(kUntilAnEnd).error().code, Code::kUnavailable);
   ::waitpid(parent, nullptr, 0);
 }
 
 TEST(ChildProcess, TellsWhatItCosts) {
   Shell shell = Shell::run("i=0; while [ $i -lt 10000 ]; do i=$((i + 1)); done; echo done; read line");
-  EXPECT_EQ(shell.lines.read_line(kLong).value(), "done");
+  EXPECT_EQ(shell.lines.read_line(kUntilAnEnd).value(), "done");
   EXPECT_GT(shell.process.cpu_s(), 0);
   EXPECT_LT(shell.process.cpu_s(), 10);
   EXPECT_GT(shell.process.resident_bytes(), 1e5);

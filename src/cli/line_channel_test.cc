@@ -9,7 +9,7 @@ namespace pscloud {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLong{10000};
+constexpr milliseconds kUntilALine{10000};
 
 class LineChannelTest : public testing::Test {
  protected:
@@ -25,15 +25,15 @@ class LineChannelTest : public testing::Test {
 TEST_F(LineChannelTest, LinesArriveInOrder) {
   ASSERT_TRUE(one_->write_line("run 10"));
   ASSERT_TRUE(one_->write_line(""));
-  EXPECT_EQ(two_->read_line(kLong).value(), "run 10");
-  EXPECT_EQ(two_->read_line(kLong).value(), "");
+  EXPECT_EQ(two_->read_line(kUntilALine).value(), "run 10");
+  EXPECT_EQ(two_->read_line(kUntilALine).value(), "");
 }
 
 TEST_F(LineChannelTest, WhatWasWrittenBeforeTheEndIsStillRead) {
   ASSERT_TRUE(one_->write_line("done"));
   one_.reset();
-  EXPECT_EQ(two_->read_line(kLong).value(), "done");
-  const auto end = two_->read_line(kLong);
+  EXPECT_EQ(two_->read_line(kUntilALine).value(), "done");
+  const auto end = two_->read_line(kUntilALine);
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, Code::kUnavailable);
 }
@@ -46,7 +46,7 @@ TEST_F(LineChannelTest, WritingToNobodyIsAnErrorNotASignal) {
 TEST_F(LineChannelTest, SilenceHasAnEnd) { EXPECT_EQ(two_->read_line(milliseconds(1)).error().code, Code::kTimeout); }
 
 TEST_F(LineChannelTest, ACancelledWaitEnds) {
-  EXPECT_EQ(two_->read_line(kLong, [] { return true; }).error().code, Code::kFailed);
+  EXPECT_EQ(two_->read_line(kUntilALine, [] { return true; }).error().code, Code::kFailed);
 }
 
 }  // namespace

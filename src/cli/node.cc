@@ -20,7 +20,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Each flag can also be given in the environment: --heartbeat-ms as
+constexpr const char* kNodeAbout = R"(Each flag can also be given in the environment: --heartbeat-ms as
 PSCLOUD_HEARTBEAT_MS. A flag wins. DMLC_ROLE, DMLC_PS_ROOT_URI and the other
 names of ps-lite are understood too (docs/node-environment.md).
 
@@ -42,7 +42,7 @@ the third is your program, which calls Worker::join():
 Between machines, give each node certificates by --tls-dir instead of
 --insecure (`pscloud ca --help`), and servers a --listen others can reach.)";
 
-struct Flags {
+struct NodeCommand {
   std::map<std::string, std::string> values;  // by variable, "PSCLOUD_ROLE"
   bool json = false;
   bool verbose = false;
@@ -50,7 +50,7 @@ struct Flags {
 };
 
 // The flags, and where these are silent the environment.
-Environment flags_over(const Flags& flags, Environment environment) {
+Environment flags_over(const NodeCommand& flags, Environment environment) {
   return [&flags, environment = std::move(environment)](const char* name) -> std::optional<std::string> {
     const auto given = flags.values.find(name);
     return given == flags.values.end() ? environment(name) : given->second;
@@ -58,7 +58,7 @@ Environment flags_over(const Flags& flags, Environment environment) {
 }
 
 // An error about a flag names the flag, not the variable that it stands for.
-Error in_words_of_flags(Error error, const Flags& flags) {
+Error in_words_of_flags(Error error, const NodeCommand& flags) {
   for (const NodeVariable& variable : node_variables()) {
     const std::string name = variable.variable();
     if (flags.values.contains(name) && error.message.starts_with(name + " ")) {
@@ -68,7 +68,7 @@ Error in_words_of_flags(Error error, const Flags& flags) {
   return error;
 }
 
-Result<NodeOptions> node_options(const Flags& flags) {
+Result<NodeOptions> node_options(const NodeCommand& flags) {
   const Environment environment = flags_over(flags, process_environment());
   NodeOptions options;
   auto applied = apply_environment(environment, options);
@@ -99,7 +99,7 @@ void say_up(const NodeOptions& options, const Node& node, bool json) {
   std::fflush(stdout);  // whoever started us waits for this line
 }
 
-int run(const Flags& flags) {
+int run_node_command(const NodeCommand& flags) {
   const auto options = node_options(flags);
   if (!options) return fail(options.error());
   set_log_name(std::string(role_name(options->role)));
@@ -128,7 +128,7 @@ struct Group {
 // same.
 constexpr Group kGroups[] = {{"", "Every node"}, {"scheduler", "Scheduler"}, {"server", "Server"}, {"worker", ""}};
 
-CLI::Option* add_flag_of(const NodeVariable& variable, const std::shared_ptr<Flags>& flags, CLI::App& verb) {
+CLI::Option* add_flag_of(const NodeVariable& variable, const std::shared_ptr<NodeCommand>& flags, CLI::App& verb) {
   const auto set = [flags, name = variable.variable()](const std::string& value) { flags->values[name] = value; };
   if (*variable.placeholder == '\0') {
     return verb.add_flag_callback(
@@ -145,7 +145,7 @@ CLI::Option* add_flag_of(const NodeVariable& variable, const std::shared_ptr<Fla
 }  // namespace
 
 void add_node(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<NodeCommand>();
   for (const Group& group : kGroups) {
     for (const NodeVariable& variable : node_variables()) {
       if (group.whose == variable.whose) add_flag_of(variable, flags, verb)->group(group.title);
@@ -154,8 +154,8 @@ void add_node(CLI::App& verb, Action& action) {
   verb.add_flag("--json", flags->json, "the line that says where the node is, for programs")->group("Output");
   verb.add_flag("--verbose", flags->verbose, "log details")->group("Output");
   verb.add_flag("--quiet", flags->quiet, "log only what is wrong")->group("Output");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kNodeAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_node_command(*flags); }; });
 }
 
 }  // namespace pscloud

@@ -18,7 +18,7 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kAbout = R"(Runs whole clusters, the code that ships, in virtual time: each seed decides how
+constexpr const char* kSimAbout = R"(Runs whole clusters, the code that ships, in virtual time: each seed decides how
 many nodes there are, what they do and what breaks. Checks after every step
 that no push is lost or counts twice, that no read is staler than its table
 allows, that clocks never go back, that every queue keeps its bound and that
@@ -30,7 +30,7 @@ every wait names whom it waits for. docs/simulator.md tells more.
 
 Exit code 1 if a rule was broken; the seed and the last steps are shown.)";
 
-struct Flags {
+struct SimCommand {
   uint64_t seeds = 1000;
   uint64_t first_seed = 1;
   int threads = 0;
@@ -60,7 +60,7 @@ void print_text(const SimSummary& summary, double wall_seconds) {
   for (const auto& [kind, count] : summary.faults) fmt::print("  {:<20} {:>12}\n", kind, count);
 }
 
-int run(Flags flags) {
+int run_sim_command(SimCommand flags) {
   if (const char* seed = std::getenv("PSCLOUD_SEED"); seed != nullptr && *seed != '\0') {
     flags.first_seed = std::strtoull(seed, nullptr, 10);
     flags.seeds = 1;
@@ -97,7 +97,7 @@ int run(Flags flags) {
 }  // namespace
 
 void add_sim(CLI::App& verb, Action& action) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<SimCommand>();
   verb.add_option("--seeds", flags->seeds, "how many to run [1000]")->type_name("N")->check(CLI::PositiveNumber);
   verb.add_option("--first-seed", flags->first_seed, "the first of them [1]")->type_name("N");
   verb.add_option("--threads", flags->threads, "run so many at a time [all cores]")->type_name("N");
@@ -105,8 +105,8 @@ void add_sim(CLI::App& verb, Action& action) {
       ->type_name("PART")
       ->check(CLI::IsMember({"dedup", "gate", "bound"}));
   verb.add_flag("--json", flags->json, "for programs");
-  verb.footer(kAbout);
-  verb.callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  verb.footer(kSimAbout);
+  verb.callback([flags, &action] { action = [flags] { return run_sim_command(*flags); }; });
 }
 
 }  // namespace pscloud

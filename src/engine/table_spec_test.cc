@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TableSpec good() {
+TableSpec good_spec() {
   TableSpec spec;
   spec.name = "weights";
   return spec;
@@ -27,10 +27,10 @@ std::string refusal(const TableSpec& spec) {
   return result.error().message;
 }
 
-TEST(TableSpec, DefaultsWithANameAreGood) { EXPECT_EQ(refusal(good()), ""); }
+TEST(TableSpec, DefaultsWithANameAreGood) { EXPECT_EQ(refusal(good_spec()), ""); }
 
 TEST(TableSpec, NameHas1To200PrintableBytes) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.name = "";
   EXPECT_THAT(refusal(spec), HasSubstr("1 to 200 bytes"));
   spec.name = std::string(200, 'x');
@@ -42,7 +42,7 @@ TEST(TableSpec, NameHas1To200PrintableBytes) {
 }
 
 TEST(TableSpec, WidthIs1To65536) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.width = 0;
   EXPECT_THAT(refusal(spec), HasSubstr("table weights: width is 0"));
   spec.width = 65536;
@@ -52,7 +52,7 @@ TEST(TableSpec, WidthIs1To65536) {
 }
 
 TEST(TableSpec, DenseTableNeedsRowsThatFitIn64Bits) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.kind = TableKind::kDense;
   EXPECT_THAT(refusal(spec), HasSubstr("rows > 0"));
   spec.rows = 1;
@@ -65,7 +65,7 @@ TEST(TableSpec, DenseTableNeedsRowsThatFitIn64Bits) {
 }
 
 TEST(TableSpec, UpdaterHasAShortNameAndFewFiniteNumbers) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.updater.name = "";
   EXPECT_THAT(refusal(spec), HasSubstr("updater"));
   spec.updater.name = std::string(65, 'u');
@@ -79,7 +79,7 @@ TEST(TableSpec, UpdaterHasAShortNameAndFewFiniteNumbers) {
 }
 
 TEST(TableSpec, InitialValuesAreAFiniteRange) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.initial = {1, 1, 0};
   EXPECT_EQ(refusal(spec), "");
   spec.initial = {1, 0.5, 0};
@@ -89,13 +89,13 @@ TEST(TableSpec, InitialValuesAreAFiniteRange) {
 }
 
 TEST(TableSpec, ConsistencyIsOneOfThree) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.consistency.kind = static_cast<Consistency::Kind>(3);
   EXPECT_THAT(refusal(spec), HasSubstr("async, bsp or ssp"));
 }
 
 TEST(TableSpec, FilterNumbersAreInRange) {
-  TableSpec spec = good();
+  TableSpec spec = good_spec();
   spec.push_filters = {{FilterKind::kFixedPoint, 4}};
   EXPECT_THAT(refusal(spec), HasSubstr("push filters: fixed_point with num_bytes 4"));
   spec.push_filters = {};

@@ -42,7 +42,7 @@ using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using AltNames = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
-constexpr std::string_view kScheme = "pscloud://";
+constexpr std::string_view kIdentityScheme = "pscloud://";
 constexpr std::chrono::seconds kClockSkew = std::chrono::minutes(5);
 constexpr std::chrono::seconds kValidityMax = std::chrono::days(36500);
 
@@ -261,14 +261,16 @@ Result<Ca> load_ca(const std::string& dir) {
 
 }  // namespace
 
-std::string NodeIdentity::uri() const { return fmt::format("{}{}/{}/{}", kScheme, cluster, role_name(role), name); }
+std::string NodeIdentity::uri() const {
+  return fmt::format("{}{}/{}/{}", kIdentityScheme, cluster, role_name(role), name);
+}
 
 Result<NodeIdentity> parse_identity(std::string_view uri) {
   const auto wrong = [uri] {
     return invalid("\"{}\" is not of the form pscloud://<cluster>/<role>/<name>", uri.substr(0, 200));
   };
-  if (!uri.starts_with(kScheme)) return wrong();
-  const std::string_view path = uri.substr(kScheme.size());
+  if (!uri.starts_with(kIdentityScheme)) return wrong();
+  const std::string_view path = uri.substr(kIdentityScheme.size());
   const size_t first = path.find('/');
   const size_t second = first == std::string_view::npos ? first : path.find('/', first + 1);
   if (second == std::string_view::npos) return wrong();

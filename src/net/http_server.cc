@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr uint64_t kWaitingMax = 16;
-constexpr size_t kPayloadBytesMax = 4096;
+constexpr size_t kHttpBodyMax = 4096;
 constexpr Duration kConnectionTime = std::chrono::seconds(5);
 
 // One connection. The library's own stream gives each byte a new time limit, so a client that trickles could hold a
@@ -124,7 +124,7 @@ class GetServer final : public httplib::Server {
  public:
   GetServer(HttpRoutes routes, int stop_event) : routes_(std::move(routes)), stop_event_(stop_event) {
     new_task_queue = [] { return new Workers; };
-    set_payload_max_length(kPayloadBytesMax);
+    set_payload_max_length(kHttpBodyMax);
     set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
     // Not the library's SO_REUSEPORT, which would let two nodes share a port without a word.
     set_socket_options([](socket_t socket) {

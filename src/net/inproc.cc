@@ -13,7 +13,7 @@
 namespace pscloud {
 namespace {
 
-constexpr std::string_view kScheme = "inproc:";
+constexpr std::string_view kInprocScheme = "inproc:";
 constexpr Duration kWaitMax = std::chrono::hours(1);  // a wait must end some time, and far times would overflow
 
 // Bytes sent in one direction of a lane and not yet taken out at the other end.
@@ -114,18 +114,20 @@ namespace {
 class InprocTransport final : public LoopTransport {
  public:
   InprocTransport(std::shared_ptr<LocalNetwork> network, Clock& clock)
-      : network_(std::move(network)), clock_(clock), address_(fmt::format("{}#{}", kScheme, network_->next_number())) {}
+      : network_(std::move(network)),
+        clock_(clock),
+        address_(fmt::format("{}#{}", kInprocScheme, network_->next_number())) {}
   ~InprocTransport() override { leave({}); }
 
   Result<std::string> listen(const std::string& address) override {
-    if (!address.starts_with(kScheme)) return invalid("\"{}\" is not an address like inproc:name", address);
-    address_ = TRY(network_->add(address.substr(kScheme.size()), mailbox_));
+    if (!address.starts_with(kInprocScheme)) return invalid("\"{}\" is not an address like inproc:name", address);
+    address_ = TRY(network_->add(address.substr(kInprocScheme.size()), mailbox_));
     return address_;
   }
 
   LaneId connect(const std::string& address, Role) override {
     const LaneId lane = network_->next_number() * 2;
-    auto peer = address.starts_with(kScheme) ? network_->find(address.substr(kScheme.size())) : nullptr;
+    auto peer = address.starts_with(kInprocScheme) ? network_->find(address.substr(kInprocScheme.size())) : nullptr;
     const auto to_peer = std::make_shared<std::atomic<uint64_t>>(0);
     const auto from_peer = std::make_shared<std::atomic<uint64_t>>(0);
     lanes_.emplace(lane, Lane{peer, to_peer, from_peer});
@@ -282,9 +284,9 @@ Result<std::string> LocalNetwork::add(const std::string& name, std::shared_ptr<I
   MutexLock lock(mutex_);
   const std::string chosen = name.empty() || name == "0" ? fmt::format("#{}", next_number()) : name;
   if (!listeners_.emplace(chosen, std::move(listener)).second) {
-    return invalid("{}{}: somebody listens there already; choose another name", kScheme, chosen);
+    return invalid("{}{}: somebody listens there already; choose another name", kInprocScheme, chosen);
   }
-  return fmt::format("{}{}", kScheme, chosen);
+  return fmt::format("{}{}", kInprocScheme, chosen);
 }
 
 void LocalNetwork::remove(const InprocMailbox& listener) {

@@ -8,8 +8,6 @@
 namespace pscloud {
 namespace {
 
-SystemClock system_clock;
-
 TEST(Inproc, FramesMoveWithoutCopyingTheirBytes) {
   const auto network = make_local_network();
   TestNode server(make_inproc_transport(network, system_clock));

@@ -19,8 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 
-SystemClock system_clock;
-
 std::unique_ptr<LoopTransport> make_plain(TcpOptions options = {}) {
   options.insecure = true;
   return make_tcp_transport(options, system_clock).value();

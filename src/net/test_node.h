@@ -9,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "net/transport.h"
 
 namespace pscloud {
+
+inline SystemClock system_clock;
 
 // What a TestNode has been told so far.
 struct Seen {

@@ -17,8 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 
-SystemClock system_clock;
-
 std::unique_ptr<LoopTransport> make_tls(const std::string& dir, TcpOptions options = {}) {
   options.tls_dir = dir;
   return make_tcp_transport(options, system_clock).value();

@@ -16,8 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-SystemClock system_clock;
-
 Frame make_frame(uint64_t seq, size_t payload_bytes) {
   Frame frame{.header = {.type = FrameType::kPush, .session = 3, .seq = seq}, .payload = nullptr};
   if (payload_bytes > 0) {

@@ -7,7 +7,7 @@
 namespace pscloud {
 namespace {
 
-const std::vector<FilterSpec> kChain{{FilterKind::kKeyCaching}};
+const std::vector<FilterSpec> kKeysCached{{FilterKind::kKeyCaching}};
 
 Hash128 signature_of(const std::vector<Key>& keys) { return hash128(bytes_of(std::span<const Key>(keys))); }
 
@@ -15,8 +15,8 @@ TEST(KeyCaching, SecondTimeOnlyTheSignatureTravels) {
   FilterEnds ends;
   std::vector<Key> keys(1000);
   std::iota(keys.begin(), keys.end(), 5);
-  const auto first = ends.encode(kChain, keys, {}, keys.size());
-  const auto second = ends.encode(kChain, keys, {}, keys.size());
+  const auto first = ends.encode(kKeysCached, keys, {}, keys.size());
+  const auto second = ends.encode(kKeysCached, keys, {}, keys.size());
   ASSERT_TRUE(first && second);
   EXPECT_GT((*first)->size(), 8000u);
   EXPECT_LE((*second)->size(), 32u);
@@ -31,7 +31,7 @@ TEST(KeyCaching, ListsThatShareAHeadAreDifferent) {
   auto other = keys;
   other.back() += 1;
   for (const auto& list : {keys, other, keys, other}) {
-    const auto payload = ends.encode(kChain, list, {}, list.size());
+    const auto payload = ends.encode(kKeysCached, list, {}, list.size());
     ASSERT_TRUE(payload.has_value());
     const auto decoded = ends.decode((*payload)->span(), list.size(), 1, true, false);
     ASSERT_TRUE(decoded.has_value());
@@ -42,8 +42,8 @@ TEST(KeyCaching, ListsThatShareAHeadAreDifferent) {
 TEST(KeyCaching, ListTheReceiverLostIsAskedFor) {
   FilterEnds ends;
   const std::vector<Key> keys{1, 2, 3};
-  ASSERT_TRUE(ends.encode(kChain, keys, {}, 3).has_value());  // lost on its way
-  const auto payload = ends.encode(kChain, keys, {1, 2, 3}, 3);
+  ASSERT_TRUE(ends.encode(kKeysCached, keys, {}, 3).has_value());  // lost on its way
+  const auto payload = ends.encode(kKeysCached, keys, {1, 2, 3}, 3);
   ASSERT_TRUE(payload.has_value());
   const auto decoded = ends.decode((*payload)->span(), 3, 1, true, true);
   ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
@@ -52,7 +52,7 @@ TEST(KeyCaching, ListTheReceiverLostIsAskedFor) {
   EXPECT_EQ(decoded->signature, signature_of(keys));
 
   ends.sender_cache.forget(decoded->signature);
-  const auto again = ends.encode(kChain, keys, {1, 2, 3}, 3);
+  const auto again = ends.encode(kKeysCached, keys, {1, 2, 3}, 3);
   EXPECT_EQ(ends.decode((*again)->span(), 3, 1, true, true)->keys, keys);
 }
 
@@ -60,7 +60,7 @@ TEST(KeyCaching, KnownListIsNotCopiedAndKeepsTheMemoOfItsTable) {
   FilterEnds ends;
   const std::vector<Key> keys{1, 2, 3};
   const auto decode = [&] {
-    const auto payload = ends.encode(kChain, keys, {}, 3);
+    const auto payload = ends.encode(kKeysCached, keys, {}, 3);
     return ends.decode((*payload)->span(), 3, 1, true, false)->keys;
   };
   const KeyList first = decode();
@@ -78,7 +78,7 @@ TEST(KeyCaching, ListThatIsNotKeptHasNoMemo) {
   KeyCache sender(100), receiver(100);
   const std::vector<Key> keys(200, 7);
   for (KeyCache* cache : {&receiver, static_cast<KeyCache*>(nullptr)}) {
-    const auto payload = encode_payload(kChain, keys, {}, 200, {nullptr, &sender});
+    const auto payload = encode_payload(kKeysCached, keys, {}, 200, {nullptr, &sender});
     const auto decoded =
         decode_payload(Frame{.header = {}, .payload = payload->joined()}, 200, 1, true, false, {nullptr, cache});
     ASSERT_TRUE(decoded.has_value());
@@ -96,7 +96,7 @@ TEST(KeyCaching, EvictionAtBothEndsForgetsTheSameList) {
     std::iota(lists.back().begin(), lists.back().end(), first * 1000);
   }
   const auto send = [&](const std::vector<Key>& keys) {
-    const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
+    const auto payload = encode_payload(kKeysCached, keys, {}, keys.size(), {nullptr, &sender});
     EXPECT_TRUE(payload.has_value());
     const auto decoded = decode_payload(Frame{.header = {}, .payload = payload->joined()}, keys.size(), 1, true, false,
                                         {nullptr, &receiver});
@@ -118,7 +118,7 @@ TEST(KeyCaching, ListThatIsTooLargeForTheCacheAlwaysTravelsWhole) {
   KeyCache sender(1000), receiver(1000);
   const std::vector<Key> keys(200, 7);
   for (int round = 0; round < 2; ++round) {
-    const auto payload = encode_payload(kChain, keys, {}, keys.size(), {nullptr, &sender});
+    const auto payload = encode_payload(kKeysCached, keys, {}, keys.size(), {nullptr, &sender});
     ASSERT_TRUE(payload.has_value());
     EXPECT_GT(payload->size(), 1600u);
     EXPECT_EQ(
@@ -141,8 +141,8 @@ TEST(KeyCaching, RequestThatWasNeverSentLeavesNothingInTheCache) {
 
 TEST(KeyCaching, SignatureOfAnotherLengthIsCorrupt) {
   FilterEnds ends;
-  ASSERT_TRUE(ends.decode((*ends.encode(kChain, {1, 2}, {}, 2))->span(), 2, 1, true, false).has_value());
-  const auto payload = ends.encode(kChain, {1, 2}, {}, 2);
+  ASSERT_TRUE(ends.decode((*ends.encode(kKeysCached, {1, 2}, {}, 2))->span(), 2, 1, true, false).has_value());
+  const auto payload = ends.encode(kKeysCached, {1, 2}, {}, 2);
   const auto decoded = ends.decode((*payload)->span(), 3, 1, true, false);
   ASSERT_FALSE(decoded.has_value());
   EXPECT_EQ(decoded.error().code, Code::kCorrupt);
@@ -150,7 +150,7 @@ TEST(KeyCaching, SignatureOfAnotherLengthIsCorrupt) {
 
 TEST(KeyCaching, ListThatIsNotItsSignatureIsNotStored) {
   FilterEnds ends;
-  const auto payload = ends.encode(kChain, {1, 2}, {}, 2);
+  const auto payload = ends.encode(kKeysCached, {1, 2}, {}, 2);
   std::vector<std::byte> bytes((*payload)->span().begin(), (*payload)->span().end());
   bytes.back() ^= std::byte{1};
   EXPECT_FALSE(ends.decode(bytes, 2, 1, true, false).has_value());
@@ -159,7 +159,7 @@ TEST(KeyCaching, ListThatIsNotItsSignatureIsNotStored) {
 
 TEST(KeyCaching, WithoutACacheTheListTravelsWhole) {
   const std::vector<Key> keys{1, 2};
-  const auto payload = encode_payload(kChain, keys, {}, 2, {});
+  const auto payload = encode_payload(kKeysCached, keys, {}, 2, {});
   ASSERT_TRUE(payload.has_value());
   EXPECT_EQ(decode_payload(Frame{.header = {}, .payload = payload->joined()}, 2, 1, true, false, {})->keys, keys);
 }

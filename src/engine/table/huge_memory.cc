@@ -12,7 +12,7 @@
 namespace pscloud {
 namespace {
 
-constexpr size_t kLine = 64;
+constexpr size_t kCacheLine = 64;
 
 // `bytes` of addresses that begin on a huge page.
 std::byte* map_aligned(size_t bytes) {
@@ -40,7 +40,8 @@ HugeMemory::~HugeMemory() {
 void HugeMemory::grow(size_t bytes) {
   if (bytes <= size_) return;
   if (bytes >= kHugePage) return grow_mapped(bytes);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine));
+  auto* data =
+      static_cast<std::byte*>(std::aligned_alloc(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine));
   CHECK(data != nullptr, "no memory for {} bytes of a table", bytes);
   if (size_ > 0) std::memcpy(data, data_, size_);
   std::memset(data + size_, 0, bytes - size_);

@@ -24,7 +24,7 @@ TableSpec dense_spec(uint64_t rows, uint32_t width, const std::string& updater =
   return spec;
 }
 
-std::unique_ptr<TableStore> make(const TableSpec& spec, uint64_t first_row, uint64_t row_count) {
+std::unique_ptr<TableStore> make_dense(const TableSpec& spec, uint64_t first_row, uint64_t row_count) {
   auto table = TableStore::make(spec, UpdaterCatalog(), first_row, row_count, 1 << 30);
   EXPECT_TRUE(table.has_value()) << table.error().message;
   return *std::move(table);
@@ -37,7 +37,7 @@ std::vector<float> pull_all(const TableStore& table, uint64_t first_row) {
 }
 
 TEST(DenseTable, PushesByKeyAndByRangeMeetInTheSameRows) {
-  const auto table = make(dense_spec(100, 2), 40, 10);
+  const auto table = make_dense(dense_spec(100, 2), 40, 10);
   EXPECT_EQ(table->rows(), 10u);
   ASSERT_TRUE(table->push_range(41, std::vector<float>{1, 2, 3, 4}).has_value());
   ASSERT_TRUE(table->push(std::vector<Key>{40, 42, 43, 49}, std::vector<float>{1, 1, 1, 1, 1, 1, 5, 6}).has_value());
@@ -49,7 +49,7 @@ TEST(DenseTable, PushesByKeyAndByRangeMeetInTheSameRows) {
 }
 
 TEST(DenseTable, RowsElsewhereAreRefusedWithWhatIsHere) {
-  const auto table = make(dense_spec(100, 1), 40, 10);
+  const auto table = make_dense(dense_spec(100, 1), 40, 10);
   std::vector<float> one(1), two(2), many(11);
   for (const Key key : {Key{39}, Key{50}, UINT64_MAX}) {
     const auto pushed = table->push(std::vector<Key>{key}, one);
@@ -69,7 +69,7 @@ TEST(DenseTable, RowsElsewhereAreRefusedWithWhatIsHere) {
 }
 
 TEST(DenseTable, BadPushesChangeNothing) {
-  const auto table = make(dense_spec(8, 2, "ftrl"), 0, 8);
+  const auto table = make_dense(dense_spec(8, 2, "ftrl"), 0, 8);
   ASSERT_TRUE(table->push_range(0, std::vector<float>(16, 1.0f)).has_value());
   const auto before = pull_all(*table, 0);
   const auto refused = [&](const Result<>& result, const char* why) {
@@ -95,8 +95,8 @@ TEST(DenseTable, BadPushesChangeNothing) {
 TEST(DenseTable, StartsWithInitialValuesThatDoNotDependOnTheCut) {
   TableSpec spec = dense_spec(20, 3);
   spec.initial = {-1, 1, 5};
-  const auto whole = pull_all(*make(spec, 0, 20), 0);
-  const auto part = pull_all(*make(spec, 7, 6), 7);
+  const auto whole = pull_all(*make_dense(spec, 0, 20), 0);
+  const auto part = pull_all(*make_dense(spec, 7, 6), 7);
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 7 * 3));
   std::vector<float> row(3);
   fill_initial(spec.initial, 7, row);
@@ -104,7 +104,7 @@ TEST(DenseTable, StartsWithInitialValuesThatDoNotDependOnTheCut) {
 }
 
 TEST(DenseTable, OwnerMayHoldNoRows) {
-  const auto table = make(dense_spec(3, 1), 2, 0);
+  const auto table = make_dense(dense_spec(3, 1), 2, 0);
   EXPECT_EQ(table->rows(), 0u);
   EXPECT_TRUE(table->push({}, {}).has_value());
   EXPECT_TRUE(table->pull_range(2, {}).has_value());
@@ -137,8 +137,8 @@ TEST(TableStore, WithAnUnknownUpdaterIsRefused) {
 TEST(DenseTable, PushAndPullInOneAreTheSameBitsAsOneAfterTheOther) {
   for (const char* updater : {"add", "adam", "ftrl"}) {
     const TableSpec spec = dense_spec(5000, 3, updater);
-    const auto two = make(spec, 0, 5000);
-    const auto one = make(spec, 0, 5000);
+    const auto two = make_dense(spec, 0, 5000);
+    const auto one = make_dense(spec, 0, 5000);
     std::vector<float> values(2000 * 3), expected(values.size()), out(values.size());
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) - 8;
     std::vector<Key> keys;
@@ -169,7 +169,7 @@ RC_GTEST_PROP(DenseTable, BehavesAsAMapOfRows, ()) {
   const auto count = *rc::gen::inRange<uint64_t>(1, 30);
   const auto width = *rc::gen::inRange<uint32_t>(1, 4);
   const auto updater = *rc::gen::element<std::string>("add", "assign", "adagrad", "adam", "ftrl");
-  const auto table = make(dense_spec(50, width, updater), first, count);
+  const auto table = make_dense(dense_spec(50, width, updater), first, count);
   const auto rule = *UpdaterCatalog().make({updater, {}});
   struct Row {
     std::vector<float> value, state;

@@ -27,7 +27,7 @@ TableSpec sparse_spec(uint32_t width, const std::string& updater = "add") {
   return spec;
 }
 
-std::unique_ptr<TableStore> make(const TableSpec& spec, uint64_t bytes_max = uint64_t{1} << 32) {
+std::unique_ptr<TableStore> make_sparse(const TableSpec& spec, uint64_t bytes_max = uint64_t{1} << 32) {
   auto table = TableStore::make(spec, UpdaterCatalog(), 0, 0, bytes_max);
   EXPECT_TRUE(table.has_value()) << table.error().message;
   return *std::move(table);
@@ -41,7 +41,7 @@ std::vector<float> pull(const TableStore& table, const std::vector<Key>& keys) {
 }
 
 TEST(SparseTable, EveryNumberIsAKey) {
-  const auto table = make(sparse_spec(1));
+  const auto table = make_sparse(sparse_spec(1));
   const std::vector<Key> keys{0, 1, uint64_t{1} << 63, UINT64_MAX - 1, UINT64_MAX};
   ASSERT_TRUE(table->push(keys, std::vector<float>{1, 2, 3, 4, 5}).has_value());
   EXPECT_EQ(table->rows(), 5u);
@@ -57,14 +57,14 @@ TEST(SparseTable, KeysOfOneLineAndTagDoNotShareARow) {
   const std::vector<Key> keys(sorted.begin(), sorted.end());
   std::vector<float> values(keys.size());
   std::iota(values.begin(), values.end(), 1.0f);
-  const auto table = make(sparse_spec(1));
+  const auto table = make_sparse(sparse_spec(1));
   ASSERT_TRUE(table->push(keys, values).has_value());
   EXPECT_EQ(pull(*table, keys), values);
   EXPECT_EQ(table->rows(), keys.size());
 }
 
 TEST(SparseTable, KeepsAllRowsWhileItGrows) {
-  const auto table = make(sparse_spec(2, "assign"));
+  const auto table = make_sparse(sparse_spec(2, "assign"));
   Random random(7);
   std::map<Key, float> model;
   for (int push = 0; push < 60; ++push) {
@@ -94,7 +94,7 @@ TEST(SparseTable, KeepsAllRowsWhileItGrows) {
 TEST(SparseTable, AbsentKeysShowTheirInitialValuesAndStartFromThem) {
   TableSpec spec = sparse_spec(3);
   spec.initial = {-1, 1, 9};
-  const auto table = make(spec);
+  const auto table = make_sparse(spec);
   const std::vector<Key> keys{3, 4};
   std::vector<float> initial(6);
   fill_initial(spec.initial, 3, std::span(initial).first(3));
@@ -107,7 +107,7 @@ TEST(SparseTable, AbsentKeysShowTheirInitialValuesAndStartFromThem) {
 }
 
 TEST(SparseTable, BadPushesChangeNothing) {
-  const auto table = make(sparse_spec(2));
+  const auto table = make_sparse(sparse_spec(2));
   ASSERT_TRUE(table->push(std::vector<Key>{5}, std::vector<float>{1, 2}).has_value());
   const auto refused = [&](const Result<>& result, const char* why) {
     ASSERT_FALSE(result.has_value()) << why;
@@ -142,7 +142,7 @@ TEST(SparseTable, BadPushesChangeNothing) {
 TEST(SparseTable, PushBeyondTheBudgetChangesNothingAndSaysWhatToDo) {
   TableSpec spec = sparse_spec(1);
   spec.bytes_max = 200000;
-  const auto table = make(spec);
+  const auto table = make_sparse(spec);
   Key next = 0;
   Result<> result;
   while (result) {
@@ -170,7 +170,7 @@ TEST(SparseTable, PushBeyondTheBudgetChangesNothingAndSaysWhatToDo) {
 }
 
 TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
-  const auto table = make(sparse_spec(1, "ftrl"));
+  const auto table = make_sparse(sparse_spec(1, "ftrl"));
   constexpr uint64_t kContent = 8 + 4 + 8;  // key, value, state
   std::vector<Key> keys(20000);
   std::iota(keys.begin(), keys.end(), 0);
@@ -185,7 +185,7 @@ TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
 }
 
 TEST(SparseTable, MillionsOfKeysTakeAtMostTwoFifthsMoreThanTheirContent) {
-  const auto table = make(sparse_spec(1, "ftrl"));
+  const auto table = make_sparse(sparse_spec(1, "ftrl"));
   constexpr uint64_t kContent = 8 + 4 + 8;
   std::vector<Key> keys(50000);
   std::iota(keys.begin(), keys.end(), 0);
@@ -200,7 +200,7 @@ TEST(SparseTable, MillionsOfKeysTakeAtMostTwoFifthsMoreThanTheirContent) {
 
 TEST(SparseTable, BudgetIsKeptAtEveryGrowth) {
   // Just enough for what it has: each push must be refused or stay within.
-  const auto table = make(sparse_spec(1));
+  const auto table = make_sparse(sparse_spec(1));
   std::vector<Key> keys(3000);
   std::iota(keys.begin(), keys.end(), 0);
   const std::vector<float> values(keys.size(), 1.0f);
@@ -223,14 +223,14 @@ TEST(SparseTable, BudgetIsKeptAtEveryGrowth) {
 }
 
 TEST(SparseTable, SmallTableIsSmall) {
-  const auto table = make(sparse_spec(1));
+  const auto table = make_sparse(sparse_spec(1));
   EXPECT_LT(table->bytes(), 10000u);
   ASSERT_TRUE(table->push(std::vector<Key>{1, 2, 3}, std::vector<float>(3)).has_value());
   EXPECT_LT(table->bytes(), 10000u);
 }
 
 TEST(SparseTable, RowsMayBeWide) {
-  const auto table = make(sparse_spec(65536, "adam"));
+  const auto table = make_sparse(sparse_spec(65536, "adam"));
   std::vector<float> values(2 * 65536, 1.0f);
   ASSERT_TRUE(table->push(std::vector<Key>{7, 9}, values).has_value());
   ASSERT_TRUE(table->push(std::vector<Key>{8, 9}, values).has_value());
@@ -263,8 +263,8 @@ RC_GTEST_PROP(SparseTable, WithAMemoOrFusedEveryBitIsTheSame, ()) {
   TableSpec spec = sparse_spec(*rc::gen::element<uint32_t>(1, 2, 8, 9, 16, 32),
                                *rc::gen::element<std::string>("add", "assign", "sgd", "adagrad", "adam", "ftrl"));
   spec.initial = *rc::gen::element(InitialValues{}, InitialValues{-1, 1, 3});
-  const auto plain = make(spec);
-  const auto quick = make(spec);
+  const auto plain = make_sparse(spec);
+  const auto quick = make_sparse(spec);
   // With little room the one pass that cannot fail is not taken.
   const bool narrow = *rc::gen::arbitrary<bool>();
   if (narrow) quick->limit_bytes(uint64_t{1} << 17);
@@ -302,7 +302,7 @@ RC_GTEST_PROP(SparseTable, WithAMemoOrFusedEveryBitIsTheSame, ()) {
 }
 
 TEST(SparseTable, MemoOfAPullFindsRowsThatCameLater) {
-  const auto table = make(sparse_spec(1));
+  const auto table = make_sparse(sparse_spec(1));
   const std::vector<Key> keys{0, 5, UINT64_MAX};
   RowMemo memo;
   std::vector<float> out(3);
@@ -320,7 +320,7 @@ TEST(SparseTable, MemoOfAPullFindsRowsThatCameLater) {
 TEST(SparseTable, RefusedListLeavesItsMemoEmpty) {
   TableSpec spec = sparse_spec(1);
   spec.bytes_max = 4000;
-  const auto table = make(spec);
+  const auto table = make_sparse(spec);
   std::vector<Key> many(1000), falling{2, 1};
   std::iota(many.begin(), many.end(), 0);
   std::vector<float> out(1000);
@@ -350,7 +350,7 @@ RC_GTEST_PROP(SparseTable, BehavesAsAMapOfRows, ()) {
   TableSpec spec = sparse_spec(*rc::gen::element<uint32_t>(1, 2, 5, 9),
                                *rc::gen::element<std::string>("add", "assign", "sgd", "adagrad", "adam", "ftrl"));
   spec.initial = *rc::gen::element(InitialValues{}, InitialValues{0.5f, 0.5f, 0}, InitialValues{-1, 1, 3});
-  const auto table = make(spec);
+  const auto table = make_sparse(spec);
   const auto rule = *UpdaterCatalog().make(spec.updater);
   struct Row {
     std::vector<float> value, state;

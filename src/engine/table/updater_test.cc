@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Updater> make(const UpdaterSpec& spec) {
+std::unique_ptr<Updater> make_valid(const UpdaterSpec& spec) {
   auto updater = UpdaterCatalog().make(spec);
   EXPECT_TRUE(updater.has_value()) << updater.error().message;
   return *std::move(updater);
@@ -21,7 +21,7 @@ std::unique_ptr<Updater> make(const UpdaterSpec& spec) {
 
 // The value of one float after each gradient, from 0 and zero state.
 std::vector<float> values_after(const UpdaterSpec& spec, const std::vector<float>& gradients) {
-  const auto updater = make(spec);
+  const auto updater = make_valid(spec);
   float value = 0;
   std::vector<float> state(updater->state_width(1)), values;
   for (const float gradient : gradients) {
@@ -120,7 +120,7 @@ TEST(Updater, FtrlAgreesWithTheOriginalParameterServer) {
 }
 
 TEST(Updater, FtrlKeepsZAndTheRootOfTheSumOfSquares) {
-  const auto updater = make({"ftrl", {{"alpha", 0.01f}, {"beta", 10}, {"lambda1", 10}, {"lambda2", 1}}});
+  const auto updater = make_valid({"ftrl", {{"alpha", 0.01f}, {"beta", 10}, {"lambda1", 10}, {"lambda2", 1}}});
   float value = 0;
   std::vector<float> state(2);
   const float z[] = {-30, -53.0269996f, -40.8251345f, -46.0254305f};  // of the same run
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(All, EachUpdater, testing::Values("add", "assign", "sgd
                          [](const auto& each) { return std::string(each.param); });
 
 TEST_P(EachUpdater, ManyRowsAtOnceAreTheSameBitsAsRowByRow) {
-  const auto updater = make({GetParam(), {}});
+  const auto updater = make_valid({GetParam(), {}});
   Random random(7);
   for (const size_t width : {1, 2, 3, 7, 16, 33}) {
     for (const size_t rows : {0, 1, 2, 5, 64, 100}) {
@@ -197,7 +197,7 @@ float scalar_update(const std::string& updater, float value, float* state, float
 
 TEST_P(EachUpdater, VectorsOfThisMachineGiveTheBitsOfAScalarLoop) {
   const std::string name = GetParam();
-  const auto updater = make({name, {}});
+  const auto updater = make_valid({name, {}});
   const size_t state_floats = updater->state_width(1);
   Random random(11);
   for (size_t rows = 1; rows < 70; ++rows) {  // all remainders of all vector lengths

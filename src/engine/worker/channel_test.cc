@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr uint64_t kSession = 5;
+constexpr uint64_t kChannelSession = 5;
 
 std::vector<uint64_t> numbers(const std::vector<Frame>& frames) {
   std::vector<uint64_t> list;
@@ -34,7 +34,7 @@ class ChannelTest : public testing::Test {
     options.owner.role = Role::kServer;
     options.owner.session = 77;
     options.owner.address = "there:1";
-    options.session = kSession;
+    options.session = kChannelSession;
     return options;
   }
   Part part(FrameType type, std::vector<Key> keys) {
@@ -80,7 +80,7 @@ class ChannelTest : public testing::Test {
   void give(FrameType type, uint64_t seq, SharedBuffer payload = nullptr) {
     Frame frame;
     frame.header.type = type;
-    frame.header.session = kSession;
+    frame.header.session = kChannelSession;
     frame.header.seq = seq;
     frame.payload = std::move(payload);
     channel_->on_frame(frame);
@@ -88,7 +88,7 @@ class ChannelTest : public testing::Test {
   void reply(uint64_t seq, Credit credit = {}) {
     Frame frame;
     frame.header.type = FrameType::kReply;
-    frame.header.session = kSession;
+    frame.header.session = kChannelSession;
     frame.header.seq = seq;
     frame.header.extra = credit.packed();
     channel_->on_frame(frame);
@@ -96,7 +96,7 @@ class ChannelTest : public testing::Test {
   void reply_values(uint64_t seq, std::vector<float> values) {
     Frame frame;
     frame.header.type = FrameType::kReply;
-    frame.header.session = kSession;
+    frame.header.session = kChannelSession;
     frame.header.seq = seq;
     frame.header.count = static_cast<uint32_t>(values.size());
     frame.header.extra = Credit{}.packed();
@@ -187,7 +187,7 @@ TEST_F(ChannelTest, AnErrorNamesTheServer) {
   Frame frame;
   frame.header.type = FrameType::kReply;
   frame.header.flags = kFlagError;
-  frame.header.session = kSession;
+  frame.header.session = kChannelSession;
   frame.header.seq = 1;
   frame.payload = encode(ErrorMessage{Code::kNotFound, "no table"});
   channel_->on_frame(frame);
@@ -210,7 +210,7 @@ TEST_F(ChannelTest, AnAnswerToAnotherSessionIsIgnored) {
   const auto pushed = push();
   Frame frame;
   frame.header.type = FrameType::kReply;
-  frame.header.session = kSession + 1;
+  frame.header.session = kChannelSession + 1;
   frame.header.seq = 1;
   channel_->on_frame(frame);
   EXPECT_FALSE(*pushed);

@@ -15,7 +15,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint64_t kSession = 5;
+constexpr uint64_t kWorkerSession = 5;
 constexpr uint64_t kOwner = 11;
 
 // The test plays the scheduler and the one owner. Lane 1 goes to the scheduler, lane 2 to the owner.
@@ -28,7 +28,7 @@ class WorkerCoreTest : public testing::Test {
     WorkerCore::Options options;
     options.member.job = "test";
     options.member.scheduler = "scheduler";
-    options.member.self.session = kSession;
+    options.member.self.session = kWorkerSession;
     options.member.self.rank = Member::kNoRank;
     core_.emplace(options, transport_, clock_, random_, metrics_);
   }
@@ -47,7 +47,7 @@ class WorkerCoreTest : public testing::Test {
   void give(LaneId lane, FrameType type, uint64_t seq = 0, SharedBuffer payload = nullptr) {
     Frame frame;
     frame.header.type = type;
-    frame.header.session = kSession;
+    frame.header.session = kWorkerSession;
     frame.header.seq = seq;
     frame.header.extra = Credit{}.packed();
     frame.payload = std::move(payload);
@@ -64,7 +64,7 @@ class WorkerCoreTest : public testing::Test {
     node.address = "owner";
     view.nodes.push_back(node);
     node = {};
-    node.session = kSession;
+    node.session = kWorkerSession;
     node.state = state;
     view.nodes.push_back(node);
     give(1, FrameType::kView, 0, encode(view));

@@ -135,15 +135,15 @@ struct ModelAtomic {
 };
 using Doorbell = ShmDoorbell<ModelAtomic>;
 
-struct Outcome {
+struct Trials {
   uint64_t orders = 0;
   bool lost = false;  // it sleeps, there is something to do, and nobody rang
 };
 
-Outcome try_all_orders(bool fences, const std::function<bool(Doorbell&)>& sleep,
-                       const std::function<bool(Doorbell&)>& wake) {
+Trials try_all_orders(bool fences, const std::function<bool(Doorbell&)>& sleep,
+                      const std::function<bool(Doorbell&)>& wake) {
   Choices choices;
-  Outcome outcome;
+  Trials outcome;
   do {
     ++outcome.orders;
     Machine model(choices, fences);
@@ -169,13 +169,13 @@ bool sleep_until_there_is_room(Doorbell& doorbell) { return doorbell.prepare_sle
 bool take_a_slot(Doorbell& doorbell) { return doorbell.take(1); }
 
 TEST(ShmDoorbellModel, NoOrderOfStepsLosesASlot) {
-  const Outcome outcome = try_all_orders(true, sleep_until_a_slot_comes, fill_a_slot);
+  const Trials outcome = try_all_orders(true, sleep_until_a_slot_comes, fill_a_slot);
   EXPECT_FALSE(outcome.lost);
   EXPECT_GT(outcome.orders, 500u) << "so few orders cannot be all";
 }
 
 TEST(ShmDoorbellModel, NoOrderOfStepsLosesRoom) {
-  const Outcome outcome = try_all_orders(true, sleep_until_there_is_room, take_a_slot);
+  const Trials outcome = try_all_orders(true, sleep_until_there_is_room, take_a_slot);
   EXPECT_FALSE(outcome.lost);
   EXPECT_GT(outcome.orders, 500u);
 }
