@@ -20,9 +20,9 @@ function(pscloud_room NAME)
   endif()
 endfunction()
 
-# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300] [SHARDS 1]): a GoogleTest program. An entry of
-# ctest for each case would cost a process start each: one entry a program keeps `ctest` quick and its output short. A
-# long one runs as SHARDS entries, beside each other.
+# pscloud_test(NAME SOURCES ... [LIBRARIES ...] [LABEL unit] [TIMEOUT 300] [SHARDS 1]): a GoogleTest program. An entry
+# of ctest for each case would cost a process start each: one entry a program keeps `ctest` quick and its output short.
+# A long one runs as SHARDS entries, beside each other.
 function(pscloud_test NAME)
   cmake_parse_arguments(TEST "" "LABEL;TIMEOUT;SHARDS" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${TEST_SOURCES})

@@ -4,8 +4,9 @@
     tools/lint.py BUILD_DIR [JOBS]
 
 BUILD_DIR is configured for unity builds: each file there includes some of a room, so that the headers of all, which
-take most of the time, are read once. A file is skipped if it passed before with the same content, the same headers of ours, the same command and the same
-.clang-tidy: the hash of all these is kept in build/tidy-cache. Exit code 1 if clang-tidy has something to say.
+take most of the time, are read once. A file is skipped if it passed before with the same content, the same headers of
+ours, the same command and the same .clang-tidy: the hash of all these is kept in build/tidy-cache. Exit code 1 if
+clang-tidy has something to say.
 """
 
 import concurrent.futures
