@@ -73,12 +73,13 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
     become(program.c_str(), argument_pointers.data(), environment_pointers.data(), socket.get(), parent);
     ::_exit(127);
   }
+  ::setpgid(pid, pid);  // the child does the same: whoever comes first
   return ChildProcess(pid);
 }
 
 ChildProcess::~ChildProcess() {
   if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
+  ::kill(-pid_, SIGKILL);  // what it has started too
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "cli/line_channel.h"
 
 namespace pscloud {
@@ -48,14 +50,16 @@ TEST(ChildProcess, SaysHowItEnded) {
   EXPECT_NE(signal.error().message.find("was ended by Killed"), std::string::npos) << signal.error().message;
 }
 
-TEST(ChildProcess, IsGoneWithItsObject) {
-  pid_t pid = 0;
-  {
-    const Shell shell = Shell::run("sleep 1000");
-    pid = shell.process.pid();
-    EXPECT_EQ(::kill(pid, 0), 0);
-  }
+TEST(ChildProcess, IsGoneWithItsObjectAndSoIsWhatItStarted) {
+  auto shell = std::make_optional(Shell::run("sleep 1000 & echo up; wait"));
+  EXPECT_EQ(shell->lines.read_line(kUntilAnEnd).value(), "up");
+  const pid_t pid = shell->process.pid();
+  LineChannel lines = std::move(shell->lines);
+  EXPECT_EQ(::kill(pid, 0), 0);
+  shell.reset();
   EXPECT_EQ(::kill(pid, 0), -1);
+  // The other end closes when the last process that holds it is gone.
+  EXPECT_EQ(lines.read_line(kUntilAnEnd).error().code, Code::kUnavailable);
 }
 
 TEST(ChildProcess, IsGoneWithItsParentThatWasKilled) {
