@@ -13,14 +13,14 @@ namespace pscloud {
 namespace {
 
 // The numbers of a report that are made of others.
-struct Summary {
+struct AdderSummary {
   Quantiles iteration, push, pull;
   double fused, add, add2, copy, socket;
   double limit = NAN;
   std::string limit_name;
   double gb_per_s;
 
-  Summary(const AdderFlags& flags, const AdderOutcome& outcome)
+  AdderSummary(const AdderFlags& flags, const AdderOutcome& outcome)
       : iteration(outcome.all(&AdderSample::iteration_ms)),
         push(flags.plan.sync ? outcome.all(&AdderSample::push_ms) : std::vector<double>{}),
         pull(flags.plan.sync ? outcome.all(&AdderSample::pull_ms) : std::vector<double>{}),
@@ -57,7 +57,7 @@ static std::string transport_of(const AdderFlags& flags, const AdderOutcome& out
 }
 
 std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
-  const Summary s(flags, outcome);
+  const AdderSummary s(flags, outcome);
   JsonWriter json;
   json.begin_object();
   json.field("servers", flags.cluster.servers).field("server_threads", flags.cluster.server_threads);
@@ -78,7 +78,7 @@ std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
 }
 
 std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome) {
-  const Summary s(flags, outcome);
+  const AdderSummary s(flags, outcome);
   std::string text;
   const auto line = [&text]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);

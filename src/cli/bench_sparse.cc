@@ -40,10 +40,10 @@ struct SparseCommand {
   bool json = false;
 };
 
-struct Summary {
+struct SparseSummary {
   double ns_per_key, limit_ns_per_key, mkeys_per_s, ratio, bytes_per_key;
 
-  Summary(const SparseFlags& flags, const SparseOutcome& outcome) {
+  SparseSummary(const SparseFlags& flags, const SparseOutcome& outcome) {
     const auto keys = static_cast<double>(outcome.keys);
     ns_per_key = outcome.seconds * 1e9 / keys;
     limit_ns_per_key = outcome.limit_seconds * 1e9 / keys;
@@ -54,7 +54,7 @@ struct Summary {
 };
 
 void print_json(const SparseFlags& flags, const SparseOutcome& outcome) {
-  const Summary s(flags, outcome);
+  const SparseSummary s(flags, outcome);
   const Quantiles ms(outcome.batch_ms);
   JsonWriter json;
   json.begin_object().field("keys", static_cast<uint64_t>(flags.keys)).field("width", flags.width);
@@ -73,7 +73,7 @@ void print_json(const SparseFlags& flags, const SparseOutcome& outcome) {
 }
 
 void print_text(const SparseFlags& flags, const SparseOutcome& outcome) {
-  const Summary s(flags, outcome);
+  const SparseSummary s(flags, outcome);
   const Quantiles ms(outcome.batch_ms);
   fmt::print("push_pull of {:.0f} {} keys{} of {:.0f}, width {}, {}, {} in flight, over {}\n\n", flags.batch,
              flags.distribution, flags.cached ? ", known lists," : "", flags.keys, flags.width, flags.updater,

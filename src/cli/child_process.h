@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "net/socket.h"
+#include "base/fd.h"
 #include "pscloud/error.h"
 
 namespace pscloud {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/suggest.h"
 #include "cli/exit_code.h"
-#include "cli/suggest.h"
 #include "cli/verb.h"
 
 namespace pscloud {

@@ -37,15 +37,6 @@ Address address_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-Fd::~Fd() {
-  if (number_ >= 0) close(number_);
-}
-
 std::string Endpoint::host() const { return address_of(*this).host; }
 std::string Endpoint::text() const {
   if (size > 0 && storage.ss_family == AF_UNIX) return "this machine";
@@ -141,12 +132,6 @@ bool same_user(int fd) {
 void ring(int eventfd) {
   const uint64_t one = 1;
   (void)!write(eventfd, &one, sizeof one);  // full means rung
-}
-
-std::string errno_text(int number) {
-  std::string text = std::generic_category().message(number);
-  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return text;
 }
 
 }  // namespace pscloud

@@ -3,30 +3,13 @@
 #include <sys/socket.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "net/address.h"
 #include "pscloud/error.h"
 
 namespace pscloud {
-
-// A file descriptor that is closed with its owner.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int number) : number_(number) {}
-  Fd(Fd&& other) noexcept : number_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd();
-
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-  explicit operator bool() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
 
 // Where a TCP socket is or goes: an IP address of either kind, and a port.
 struct Endpoint {
@@ -63,8 +46,5 @@ bool same_user(int fd);
 
 // Wakes who waits for this eventfd.
 void ring(int eventfd);
-
-// What errno says, as the middle of a sentence: "connection refused".
-std::string errno_text(int number);
 
 }  // namespace pscloud

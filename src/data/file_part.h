@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_store.h"
+
+namespace pscloud {
+
+// Some lines of a text file: those that begin at `begin` or behind it, and before `end`. Together the parts of a file
+// have each line once, wherever the cuts are.
+struct FilePart {
+  std::string uri;
+  uint64_t begin = 0;
+  uint64_t end = std::numeric_limits<uint64_t>::max();  // the file's
+
+  bool operator==(const FilePart&) const = default;
+};
+
+// Parts of about `bytes` each, so that few files still feed many workers. A compressed file can only be read from its
+// beginning: it is one part.
+Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes);
+
+}  // namespace pscloud

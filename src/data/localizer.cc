@@ -1,0 +1,78 @@
+#include "data/localizer.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kSlotsMin = 1024;
+constexpr size_t kAhead = 16;  // features whose slot is asked for before its turn
+
+}  // namespace
+
+void Localizer::localize(std::span<const Key> features) {
+  CHECK(features.size() <= kFeaturesMax, "a minibatch of {} features", features.size());
+  columns_.resize(features.size());
+  number_by_appearance(features);
+  sort_seen();
+  const size_t size = seen_.size();
+  keys_.resize(size);
+  ranks_.resize(size);
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    keys_[rank] = seen_[rank].key;
+    ranks_[seen_[rank].number] = rank;
+  }
+  counts_.assign(size, 0);
+  for (uint32_t& column : columns_) {
+    column = ranks_[column];
+    ++counts_[column];
+  }
+}
+
+// Numbers stand in columns_ afterwards, and keys by number in seen_. A slot has no key of its own, so that the table is
+// half as large: the key it leads to is looked at, and most features have keys that came a moment ago.
+void Localizer::number_by_appearance(std::span<const Key> features) {
+  const size_t wanted = std::bit_ceil(std::max(kSlotsMin, features.size() + features.size() / 2));
+  slots_.assign(wanted, 0);
+  seen_.clear();
+  const size_t mask = wanted - 1;
+  const int shift = 64 - std::countr_zero(wanted);
+  // Fibonacci hashing: the top bits of the product depend on all bits of the key.
+  const auto slot_of = [&](Key key) { return static_cast<size_t>((key * 0x9e3779b97f4a7c15) >> shift); };
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (i + kAhead < features.size()) __builtin_prefetch(&slots_[slot_of(features[i + kAhead])]);
+    const Key key = features[i];
+    size_t slot = slot_of(key);
+    while (slots_[slot] != 0 && seen_[slots_[slot] - 1].key != key) slot = (slot + 1) & mask;
+    if (slots_[slot] == 0) {
+      seen_.push_back({key, static_cast<uint32_t>(seen_.size())});
+      slots_[slot] = static_cast<uint32_t>(seen_.size());
+    }
+    columns_[i] = slots_[slot] - 1;
+  }
+}
+
+// By key, byte by byte from the lowest. A byte that is the same in all keys, as the upper ones of small ids are, costs
+// no pass.
+void Localizer::sort_seen() {
+  if (seen_.size() < 2) return;
+  Key differ = 0;
+  for (const Seen& seen : seen_) differ |= seen.key ^ seen_[0].key;
+  aside_.resize(seen_.size());
+  for (int shift = 0; shift < 64; shift += 8) {
+    if (((differ >> shift) & 0xff) == 0) continue;
+    std::array<uint32_t, 256> places{};
+    for (const Seen& seen : seen_) ++places[(seen.key >> shift) & 0xff];
+    uint32_t before = 0;
+    for (uint32_t& place : places) before += std::exchange(place, before);
+    for (const Seen& seen : seen_) aside_[places[(seen.key >> shift) & 0xff]++] = seen;
+    std::swap(seen_, aside_);
+  }
+}
+
+}  // namespace pscloud

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// Numbers the different keys of a minibatch 0, 1, 2, ... in increasing order, so that parameters and gradients are
+// plain arrays while it is worked on. Keeps its memory from one minibatch to the next. One thread.
+class Localizer {
+ public:
+  static constexpr uint32_t kFeaturesMax = 1u << 30;
+
+  // At most kFeaturesMax of them.
+  void localize(std::span<const Key> features);
+
+  std::span<const Key> keys() const { return keys_; }             // strictly increasing
+  std::span<const uint32_t> columns() const { return columns_; }  // of each feature: its key's number
+  std::span<const uint32_t> counts() const { return counts_; }    // of each key: how often it came
+
+ private:
+  struct Seen {
+    Key key;
+    uint32_t number;  // in order of appearance
+  };
+
+  void number_by_appearance(std::span<const Key> features);
+  void sort_seen();
+
+  std::vector<uint32_t> slots_;  // open addressing: 1 + number of a key seen, or 0
+  std::vector<Seen> seen_;
+  std::vector<Seen> aside_;
+  std::vector<uint32_t> ranks_;  // by number: the place among the sorted
+  std::vector<Key> keys_;
+  std::vector<uint32_t> columns_;
+  std::vector<uint32_t> counts_;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,150 @@
+#include "io/config_file.h"
+
+#include <fmt/core.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "base/suggest.h"
+#include "base/text.h"
+#include "io/decompress.h"
+
+namespace pscloud {
+namespace {
+
+namespace pb = google::protobuf;
+
+constexpr uint64_t kConfigBytesMax = 16 << 20;
+constexpr size_t kWordMax = 100;  // what is longer is no name
+
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const std::string found = suggest(word.substr(0, kWordMax), known);
+  return found.empty() ? "" : fmt::format("; did you mean {}?", found);
+}
+
+// What stands in the `number`-th pair of quotes of a sentence.
+std::string_view quoted(std::string_view sentence, int number) {
+  for (int quotes = 2 * number + 1; quotes > 0; --quotes) {
+    const size_t at = sentence.find('"');
+    if (at == std::string_view::npos) return {};
+    sentence.remove_prefix(at + 1);
+  }
+  return sentence.substr(0, sentence.find('"'));
+}
+
+// The byte at a place as protobuf counts: lines and columns from 0, and a tab goes to the next multiple of eight.
+size_t offset_of(std::string_view text, int line, int column) {
+  size_t at = 0;
+  for (; line > 0 && at < text.size(); --line) at = std::min(text.size(), text.find('\n', at)) + 1;
+  for (int here = 0; here < column && at < text.size(); ++at) here = text[at] == '\t' ? (here / 8 + 1) * 8 : here + 1;
+  return std::min(at, text.size());
+}
+
+// The message that a byte of the text is within; null if names before it make no sense.
+const pb::Descriptor* message_at(std::string_view text, size_t offset, const pb::Descriptor* root) {
+  std::vector<const pb::Descriptor*> within{root};
+  std::string_view word;
+  for (size_t at = 0; at < offset; ++at) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), offset);
+    } else if (c == '"' || c == '\'') {
+      for (++at; at < offset && text[at] != c; ++at) at += text[at] == '\\' ? 1 : 0;
+    } else if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      const size_t begin = at;
+      while (at + 1 < offset && (std::isalnum(static_cast<unsigned char>(text[at + 1])) || text[at + 1] == '_')) ++at;
+      word = text.substr(begin, at + 1 - begin);
+    } else if (c == '{' || c == '<') {
+      const auto* field = within.back() ? within.back()->FindFieldByName(std::string(word)) : nullptr;
+      within.push_back(field == nullptr ? nullptr : field->message_type());
+    } else if ((c == '}' || c == '>') && within.size() > 1) {
+      within.pop_back();
+    }
+  }
+  return within.back();
+}
+
+// Keeps the first complaint, for what follows is often only its consequence; in our words where a name can be put
+// right, and with the place of the name: protobuf gives that of what follows it.
+class FirstError final : public pb::io::ErrorCollector {
+ public:
+  FirstError(const pb::Descriptor* type, std::string_view text, std::string_view name)
+      : type_(type), text_(text), name_(name) {}
+
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
+    if (!complaint_.empty()) return;
+    if (line < 0) {
+      constexpr std::string_view kMissing = "Message missing required fields: ";
+      const bool missing = message.starts_with(kMissing);
+      complaint_ = fmt::format("{}: {}{}", name_, missing ? "missing: " : "",
+                               missing ? message.substr(kMissing.size()) : message);
+      return;
+    }
+    size_t at = offset_of(text_, line, column);
+    const std::string what = explain(message, at);
+    const size_t line_begin = at == 0 ? 0 : text_.rfind('\n', at - 1) + 1;
+    const auto lines = std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at), '\n');
+    complaint_ = fmt::format("{}:{}:{}: {}", name_, lines + 1, at - line_begin + 1, escape_controls(what));
+  }
+  const std::string& complaint() const { return complaint_; }
+
+ private:
+  // Moves `at` to the beginning of the word that the sentence is about, if it is about one.
+  std::string explain(std::string_view sentence, size_t& at) const {
+    if (sentence.starts_with("Message type \"")) {
+      const std::string_view word = quoted(sentence, 1);
+      move_to(word, at);
+      const auto* type = type_->file()->pool()->FindMessageTypeByName(std::string(quoted(sentence, 0)));
+      std::vector<std::string> known;
+      for (int i = 0; type != nullptr && i < type->field_count(); ++i) known.push_back(type->field(i)->name());
+      return fmt::format("there is no field {} here{}", word.substr(0, kWordMax), meant(word, known));
+    }
+    if (sentence.starts_with("Unknown enumeration value of \"")) {
+      const std::string_view word = quoted(sentence, 0);
+      const std::string_view field_name = quoted(sentence, 1);
+      move_to(word, at);
+      const auto* type = message_at(text_, at, type_);
+      const auto* field = type == nullptr ? nullptr : type->FindFieldByName(std::string(field_name));
+      std::vector<std::string> known;
+      if (field != nullptr && field->enum_type() != nullptr) {
+        for (int i = 0; i < field->enum_type()->value_count(); ++i)
+          known.push_back(field->enum_type()->value(i)->name());
+      }
+      return fmt::format("{} is no value of {} here{}", word.substr(0, kWordMax), field_name, meant(word, known));
+    }
+    if (sentence.starts_with("Invalid value for boolean field \"")) move_to(quoted(sentence, 1), at);
+    return std::string(sentence);
+  }
+  void move_to(std::string_view word, size_t& at) const {
+    if (word.empty() || at == 0) return;
+    const size_t found = text_.rfind(word, at - 1);
+    if (found != std::string_view::npos) at = found;
+  }
+
+  const pb::Descriptor* type_;
+  std::string_view text_;
+  std::string name_;
+  std::string complaint_;
+};
+
+}  // namespace
+
+Result<> parse_config(std::string_view text, std::string_view name, pb::Message& config) {
+  FirstError error(config.GetDescriptor(), text, name);
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(std::string(text), &config)) return invalid("{}", error.complaint());
+  return {};
+}
+
+Result<> read_config(FileStore& store, const std::string& uri, pb::Message& config) {
+  const auto input = TRY(open_decompressed(store, uri));
+  return parse_config(TRY(read_all(*input, kConfigBytesMax).at(uri)), uri, config);
+}
+
+}  // namespace pscloud

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "io/file_store.h"
+#include "pscloud/error.h"
+
+namespace google::protobuf {
+class Message;
+}
+
+namespace pscloud {
+
+// Fills `config` from protobuf's text format. kInvalid with place and reason, "ctr.conf:31:9: ...", and with the name
+// that was probably meant if there is no such field or value; `name` is the text's in messages.
+Result<> parse_config(std::string_view text, std::string_view name, google::protobuf::Message& config);
+
+// The same from a file.
+Result<> read_config(FileStore& store, const std::string& uri, google::protobuf::Message& config);
+
+}  // namespace pscloud

@@ -1,0 +1,76 @@
+#include "io/config_file.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <gtest/gtest.h>
+
+#include "io/memory_store.h"
+#include "io/test_compress.h"
+
+namespace pscloud {
+namespace {
+
+using google::protobuf::FieldDescriptorProto;  // a message that has all kinds of fields
+
+std::string refusal_of(std::string_view text) {
+  FieldDescriptorProto message;
+  const auto result = parse_config(text, "x.conf", message);
+  if (result) return "";
+  EXPECT_EQ(result.error().code, Code::kInvalid);
+  return result.error().message;
+}
+
+TEST(ConfigFile, FieldsEnumsBlocksAndCommentsAreRead) {
+  FieldDescriptorProto message;
+  ASSERT_TRUE(parse_config("name : 'a' # comment\n number:7 type: TYPE_BOOL options { packed: true }", "x", message));
+  EXPECT_EQ(message.name(), "a");
+  EXPECT_EQ(message.number(), 7);
+  EXPECT_EQ(message.type(), FieldDescriptorProto::TYPE_BOOL);
+  EXPECT_TRUE(message.options().packed());
+}
+
+TEST(ConfigFile, AnUnknownFieldIsNamedWithItsPlaceAndTheNearest) {
+  EXPECT_EQ(refusal_of("name: 'a'\n  numbr: 1"), "x.conf:2:3: there is no field numbr here; did you mean number?");
+  EXPECT_EQ(refusal_of("options { pakced: true }"), "x.conf:1:11: there is no field pakced here; did you mean packed?");
+  EXPECT_EQ(refusal_of("zzzzzzzzzzzz: 1"), "x.conf:1:1: there is no field zzzzzzzzzzzz here");
+}
+
+TEST(ConfigFile, AnUnknownValueIsNamedWithTheNearest) {
+  EXPECT_EQ(refusal_of("type: TYPE_BOLO"), "x.conf:1:7: TYPE_BOLO is no value of type here; did you mean TYPE_BOOL?");
+  EXPECT_EQ(refusal_of("name: '{' # {\n\toptions {\n\t\tctype: CROD\n\t}\n"),
+            "x.conf:3:10: CROD is no value of ctype here; did you mean CORD?");
+  EXPECT_EQ(refusal_of("options { jstype: STRING }"),
+            "x.conf:1:19: STRING is no value of jstype here; did you mean JS_STRING?");
+}
+
+TEST(ConfigFile, OtherMistakesHaveTheirPlaceToo) {
+  EXPECT_EQ(refusal_of("name: 'a'\nnumber: 'b'"), "x.conf:2:9: Expected integer, got: 'b'");
+  EXPECT_EQ(refusal_of("number: 1\nnumber: 2"),
+            "x.conf:2:7: Non-repeated field \"number\" is specified multiple times.");
+  EXPECT_NE(refusal_of("options {"), "");
+  EXPECT_EQ(refusal_of("options { packed: maybe }"),
+            "x.conf:1:19: Invalid value for boolean field \"packed\". Value: \"maybe\".");
+  EXPECT_THAT(refusal_of(std::string(1 << 20, 'x')), testing::StartsWith("x.conf:1:1"));
+  EXPECT_EQ(refusal_of("number: 99999999999"), "x.conf:1:9: Integer out of range (99999999999)");
+}
+
+TEST(ConfigFile, WhatAMessageMustHaveIsMissed) {
+  google::protobuf::UninterpretedOption option;
+  EXPECT_EQ(parse_config("name { name_part: 'a' }", "x.conf", option).error().message,
+            "x.conf: missing: name[0].is_extension");
+}
+
+TEST(ConfigFile, AFileIsReadFromItsStore) {
+  MemoryStore store({{"a.conf", "number: 3"}, {"b.conf.gz", gzip("number: 4")}, {"c.conf", "numbre: 3"}});
+  FieldDescriptorProto message;
+  ASSERT_TRUE(read_config(store, "a.conf", message));
+  EXPECT_EQ(message.number(), 3);
+  ASSERT_TRUE(read_config(store, "b.conf.gz", message));
+  EXPECT_EQ(message.number(), 4);
+  EXPECT_EQ(read_config(store, "c.conf", message).error().message,
+            "c.conf:1:1: there is no field numbre here; did you mean number?");
+  EXPECT_EQ(read_config(store, "d.conf", message).error().code, Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace pscloud

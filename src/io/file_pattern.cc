@@ -1,0 +1,71 @@
+#include "io/file_pattern.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <regex>
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kNamesShown = 5;
+
+struct SplitPattern {
+  std::string folder;  // with its last '/'
+  std::string name;
+};
+
+SplitPattern split(const std::string& pattern) {
+  const size_t slash = pattern.rfind('/');
+  if (slash == std::string::npos) return {"", pattern};
+  return {pattern.substr(0, slash + 1), pattern.substr(slash + 1)};
+}
+
+Result<std::regex> make_regex(const std::string& pattern, const std::string& name) {
+  try {
+    return std::regex(name, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error& error) {
+    return invalid("{}: \"{}\" is no regular expression: {}", pattern, name, error.what());
+  }
+}
+
+Error none_matches(const std::string& pattern, const SplitPattern& parts, const std::vector<FileInfo>& files) {
+  const std::string folder = parts.folder.empty() ? "this folder" : parts.folder;
+  if (files.empty()) return not_found("{}: no file matches: {} has no files", pattern, folder);
+  std::vector<std::string> names;
+  for (const FileInfo& file : files) {
+    if (names.size() < kNamesShown) names.push_back(split(file.uri).name);
+  }
+  return not_found("{}: no file matches \"{}\" as a whole; {} has {}{}", pattern, parts.name, folder,
+                   fmt::join(names, ", "),
+                   files.size() > kNamesShown ? fmt::format(" and {} more", files.size() - kNamesShown) : "");
+}
+
+}  // namespace
+
+Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::string> patterns) {
+  std::vector<FileInfo> found;
+  for (const std::string& pattern : patterns) {
+    const SplitPattern parts = split(pattern);
+    if (parts.name.find_first_of("^$\\*+?()[]{}|") == std::string::npos) {
+      if (const auto file = store.stat(pattern)) {
+        found.push_back(*file);
+        continue;
+      }
+    }
+    const std::regex name = TRY(make_regex(pattern, parts.name));
+    const std::vector<FileInfo> files = TRY(store.list(parts.folder));
+    const size_t before = found.size();
+    for (const FileInfo& file : files) {
+      if (std::regex_match(split(file.uri).name, name)) found.push_back(file);
+    }
+    if (found.size() == before) return none_matches(pattern, parts, files);
+  }
+  std::ranges::sort(found, {}, &FileInfo::uri);
+  const auto twice = std::ranges::unique(found, {}, &FileInfo::uri);
+  found.erase(twice.begin(), twice.end());
+  return found;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_store.h"
+
+namespace pscloud {
+
+// The files that patterns name: a folder, then '/' and a regular expression (ECMAScript's) that the whole of a file's
+// name must match: "data/train/part.*". Without a '/' the folder is the current one. In order, each once.
+// A name without special characters is not looked for in a list, which some stores do not have.
+// kNotFound if one of the patterns matches none; it says what is there instead.
+Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::string> patterns);
+
+}  // namespace pscloud

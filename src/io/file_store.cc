@@ -1,0 +1,21 @@
+#include "io/file_store.h"
+
+#include <algorithm>
+
+namespace pscloud {
+
+Result<std::string> read_all(Input& input, uint64_t bytes_max) {
+  std::string text;
+  size_t size = 0;
+  while (true) {
+    if (size == text.size()) text.resize(std::max<size_t>(64 << 10, text.size() * 2));
+    const size_t count = TRY(input.read(std::span(text).subspan(size)));
+    if (count == 0) break;
+    size += count;
+    if (size > bytes_max) return invalid("more than {} bytes", bytes_max);
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pscloud/error.h"
+
+namespace pscloud {
+
+// A file, wherever it is.
+struct FileInfo {
+  std::string uri;
+  uint64_t size = 0;
+  std::string version;  // differs once the file has changed: its time, or what the store calls its version
+};
+
+struct ByteRange {
+  uint64_t begin = 0;
+  uint64_t end = std::numeric_limits<uint64_t>::max();  // the file's, if that comes first
+};
+
+// A file being read, from front to back. One thread at a time; not after an error.
+class Input {
+ public:
+  virtual ~Input() = default;
+
+  // Fills the front of `out`, and returns how much of it: none at the end only.
+  virtual Result<size_t> read(std::span<char> out) = 0;
+};
+
+// A file being written. Nobody sees it under its name before commit(); without that nothing is left of it.
+class Output {
+ public:
+  virtual ~Output() = default;
+
+  virtual Result<> write(std::string_view bytes) = 0;
+  virtual Result<> commit() = 0;
+};
+
+// Where files are. Thread-safe.
+class FileStore {
+ public:
+  virtual ~FileStore() = default;
+
+  virtual Result<FileInfo> stat(const std::string& uri) = 0;
+  // The files directly in a folder, with or without a last '/', by name. Those whose names begin with a dot are hidden.
+  virtual Result<std::vector<FileInfo>> list(const std::string& folder) = 0;
+  // Its bytes as they are stored.
+  virtual Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) = 0;
+  // Replaces what has that name. Folders that are missing are made.
+  virtual Result<std::unique_ptr<Output>> create(const std::string& uri) = 0;
+};
+
+// The files of this machine: plain paths, or file:///path.
+std::unique_ptr<FileStore> make_local_store();
+
+// All that is left of it. kInvalid if that is more than `bytes_max`.
+Result<std::string> read_all(Input& input, uint64_t bytes_max);
+
+}  // namespace pscloud

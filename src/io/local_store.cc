@@ -1,0 +1,163 @@
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.h"
+#include "io/file_store.h"
+
+namespace pscloud {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFileScheme = "file://";
+
+Result<std::string> path_of(const std::string& uri) {
+  if (uri.starts_with(kFileScheme)) return uri.substr(kFileScheme.size());
+  const size_t scheme = uri.find("://");
+  if (scheme != std::string::npos) return invalid("{}: no store for {}:// here", uri, uri.substr(0, scheme));
+  return uri;
+}
+
+// What errno says of a path, with the code that fits.
+Error path_error(const std::string& uri, int number) {
+  const Code code = number == ENOENT || number == ENOTDIR ? Code::kNotFound
+                    : number == EACCES || number == EPERM ? Code::kInvalid
+                                                          : Code::kFailed;
+  return {code, fmt::format("{}: {}", uri, errno_text(number))};
+}
+
+FileInfo info_of(const std::string& uri, const struct stat& status) {
+  return {.uri = uri,
+          .size = static_cast<uint64_t>(status.st_size),
+          // The time alone is not enough: its clock ticks only every few milliseconds.
+          .version = fmt::format("{}.{:09}-{}-{}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino,
+                                 status.st_size)};
+}
+
+class LocalInput final : public Input {
+ public:
+  LocalInput(std::string uri, Fd fd, uint64_t bytes) : uri_(std::move(uri)), fd_(std::move(fd)), left_(bytes) {}
+
+  Result<size_t> read(std::span<char> out) override {
+    while (true) {
+      const ssize_t count = ::read(fd_.get(), out.data(), std::min<uint64_t>(out.size(), left_));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return path_error(uri_, errno);
+      left_ -= static_cast<uint64_t>(count);
+      return static_cast<size_t>(count);
+    }
+  }
+
+ private:
+  std::string uri_;
+  Fd fd_;
+  uint64_t left_;
+};
+
+// Writes a file beside the one to come, which it then replaces at once.
+class LocalOutput final : public Output {
+ public:
+  LocalOutput(std::string path, std::string aside, Fd fd)
+      : path_(std::move(path)), aside_(std::move(aside)), fd_(std::move(fd)) {}
+  ~LocalOutput() override {
+    if (!aside_.empty()) ::unlink(aside_.c_str());
+  }
+
+  Result<> write(std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return path_error(path_, errno);
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+    return {};
+  }
+
+  Result<> commit() override {
+    // Without the first a crash of the machine may leave the new name with old, or no, contents.
+    if (::fdatasync(fd_.get()) != 0) return path_error(path_, errno);
+    if (::rename(aside_.c_str(), path_.c_str()) != 0) return path_error(path_, errno);
+    aside_.clear();
+    return {};
+  }
+
+ private:
+  std::string path_;
+  std::string aside_;
+  Fd fd_;
+};
+
+class LocalStore final : public FileStore {
+ public:
+  Result<FileInfo> stat(const std::string& uri) override {
+    struct stat status {};
+    if (::stat(TRY(path_of(uri)).c_str(), &status) != 0) return path_error(uri, errno);
+    if (S_ISDIR(status.st_mode)) return invalid("{}: is a folder, not a file", uri);
+    return info_of(uri, status);
+  }
+
+  Result<std::vector<FileInfo>> list(const std::string& folder) override {
+    const std::string path = TRY(path_of(folder));
+    std::error_code error;
+    std::vector<FileInfo> files;
+    for (auto entry = fs::directory_iterator(path.empty() ? "." : path, error);
+         !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      struct stat status {};
+      // One that is gone since, or that a link leads nowhere from, is not there.
+      const std::string name = entry->path().filename().string();
+      if (name.starts_with('.') || ::stat(entry->path().c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;
+      const bool slash = folder.empty() || folder.back() == '/';
+      files.push_back(info_of(fmt::format("{}{}{}", folder, slash ? "" : "/", name), status));
+    }
+    if (error) return path_error(folder, error.value());
+    std::ranges::sort(files, {}, &FileInfo::uri);
+    return files;
+  }
+
+  Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
+    Fd fd(::open(TRY(path_of(uri)).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return path_error(uri, errno);
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) return path_error(uri, errno);
+    if (S_ISDIR(status.st_mode)) return invalid("{}: is a folder, not a file", uri);
+    if (range.begin > 0 && ::lseek(fd.get(), static_cast<off_t>(range.begin), SEEK_SET) < 0) {
+      return path_error(uri, errno);
+    }
+    (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    return std::make_unique<LocalInput>(uri, std::move(fd), range.end - std::min(range.begin, range.end));
+  }
+
+  Result<std::unique_ptr<Output>> create(const std::string& uri) override {
+    const std::string path = TRY(path_of(uri));
+    std::error_code error;
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty()) fs::create_directories(folder, error);
+    if (error) return path_error(folder.string(), error.value());
+    if (fs::is_directory(path, error)) return invalid("{}: is a folder, not a file", uri);
+    // Hidden: patterns of what is to come must not find what is not whole, nor what a kill has left.
+    const std::string name = fmt::format(".{}.{}-{}", fs::path(path).filename().string(), ::getpid(), next_++);
+    std::string aside = (folder / name).string();
+    Fd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!fd) return path_error(uri, errno);
+    return std::make_unique<LocalOutput>(path, std::move(aside), std::move(fd));
+  }
+
+ private:
+  std::atomic<uint64_t> next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<FileStore> make_local_store() { return std::make_unique<LocalStore>(); }
+
+}  // namespace pscloud

@@ -1,0 +1,102 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+#include "io/file_store.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+class LocalStoreTest : public testing::Test {
+ protected:
+  LocalStoreTest() {
+    std::string name = testing::TempDir() + "pscloud_store_XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  ~LocalStoreTest() override { std::filesystem::remove_all(folder_); }
+
+  void put(const std::string& name, std::string_view text) {
+    const auto output = store_->create(folder_ + "/" + name).value();
+    ASSERT_TRUE(output->write(text));
+    ASSERT_TRUE(output->commit());
+  }
+  std::string get(const std::string& name, uint64_t begin = 0) {
+    return read_all(*store_->open(folder_ + "/" + name, {.begin = begin}).value(), 1000).value();
+  }
+
+  std::unique_ptr<FileStore> store_ = make_local_store();
+  std::string folder_;
+};
+
+TEST_F(LocalStoreTest, WhatIsWrittenIsReadFromAnyPlaceOn) {
+  put("new/folder/file", "0123456789");
+  EXPECT_EQ(get("new/folder/file"), "0123456789");
+  EXPECT_EQ(get("new/folder/file", 7), "789");
+  EXPECT_EQ(get("new/folder/file", 10), "");
+  const auto range = store_->open("file://" + folder_ + "/new/folder/file", {.begin = 5, .end = 8}).value();
+  EXPECT_EQ(read_all(*range, 1000).value(), "567");
+  EXPECT_EQ(store_->stat(folder_ + "/new/folder/file").value().size, 10u);
+}
+
+TEST_F(LocalStoreTest, AFileThatIsNotCommittedLeavesNothing) {
+  put("file", "old");
+  {
+    const auto output = store_->create(folder_ + "/file").value();
+    ASSERT_TRUE(output->write("new"));
+    EXPECT_EQ(get("file"), "old");
+    EXPECT_EQ(store_->list(folder_).value().size(), 1u);
+  }
+  EXPECT_EQ(get("file"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(LocalStoreTest, AChangedFileHasAnotherVersion) {
+  put("file", "one");
+  const std::string before = store_->stat(folder_ + "/file").value().version;
+  put("file", "two");
+  EXPECT_NE(store_->stat(folder_ + "/file").value().version, before);
+}
+
+TEST_F(LocalStoreTest, AListHasTheFilesOfAFolderByName) {
+  put("b", "22");
+  put("a", "1");
+  put("below/c", "");
+  std::filesystem::create_symlink("nowhere", folder_ + "/dangling");
+  for (const std::string& folder : {folder_, folder_ + "/"}) {
+    const auto files = store_->list(folder).value();
+    ASSERT_EQ(files.size(), 2u);
+    EXPECT_EQ(files[0].uri, folder_ + "/a");
+    EXPECT_EQ(files[1].uri, folder_ + "/b");
+    EXPECT_EQ(files[1].size, 2u);
+  }
+}
+
+TEST_F(LocalStoreTest, OtherStoresAreNotTakenForFolders) {
+  for (const Error& error : {store_->create("s3://bucket/model").error(), store_->open("s3://bucket/model", {}).error(),
+                             store_->stat("s3://bucket/model").error()}) {
+    EXPECT_EQ(error.code, Code::kInvalid);
+    EXPECT_EQ(error.message, "s3://bucket/model: no store for s3:// here");
+  }
+}
+
+TEST_F(LocalStoreTest, WhatIsNotThereOrNoFileIsNamed) {
+  const std::string absent = folder_ + "/absent";
+  for (const Error& error :
+       {store_->stat(absent).error(), store_->open(absent, {}).error(), store_->list(absent).error()}) {
+    EXPECT_EQ(error.code, Code::kNotFound);
+    EXPECT_EQ(error.message, absent + ": no such file or directory");
+  }
+  EXPECT_THAT(store_->open(folder_, {}).error().message, HasSubstr("is a folder"));
+  EXPECT_THAT(store_->create(folder_).error().message, HasSubstr("is a folder"));
+  put("file", "");
+  EXPECT_EQ(store_->create(folder_ + "/file/below").error().message, folder_ + "/file: not a directory");
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,49 @@
+#include "learn/score_quality.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace pscloud {
+
+double auc(std::span<const float> labels, std::span<const float> scores) {
+  CHECK(labels.size() == scores.size(), "{} labels, {} scores", labels.size(), scores.size());
+  std::vector<std::pair<float, bool>> order;
+  order.reserve(labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    // What is no number has no place in an order: it gets the worst.
+    const float worst = std::copysign(std::numeric_limits<float>::infinity(), labels[i] > 0 ? -1.0f : 1.0f);
+    order.emplace_back(std::isnan(scores[i]) ? worst : scores[i], labels[i] > 0);
+  }
+  std::ranges::sort(order, {}, [](const auto& one) { return one.first; });
+
+  // Whole numbers: pairs in which the first kind wins count two, equal scores one.
+  uint64_t wins = 0;
+  uint64_t first_kind = 0;
+  uint64_t others = 0;
+  for (size_t i = 0; i < order.size();) {
+    uint64_t first_kind_here = 0;
+    uint64_t here = 0;
+    const float score = order[i].first;
+    for (; i < order.size() && !(order[i].first > score); ++i, ++here) first_kind_here += order[i].second ? 1 : 0;
+    const uint64_t others_here = here - first_kind_here;
+    wins += first_kind_here * (2 * others + others_here);
+    first_kind += first_kind_here;
+    others += others_here;
+  }
+  if (first_kind == 0 || others == 0) return 0.5;
+  return static_cast<double>(wins) / (2.0 * static_cast<double>(first_kind) * static_cast<double>(others));
+}
+
+uint64_t count_right(std::span<const float> labels, std::span<const float> scores) {
+  CHECK(labels.size() == scores.size(), "{} labels, {} scores", labels.size(), scores.size());
+  uint64_t right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) right += (labels[i] > 0 ? scores[i] > 0 : scores[i] <= 0) ? 1 : 0;
+  return right;
+}
+
+}  // namespace pscloud

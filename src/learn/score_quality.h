@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pscloud {
+
+// How well scores tell examples with a label above 0 from the others.
+
+// The chance that one of the first has a higher score than one of the others; equal scores count half. 0.5 if there are
+// none of either kind.
+double auc(std::span<const float> labels, std::span<const float> scores);
+
+// How many scores have the sign of their label; 0 is that of the others.
+uint64_t count_right(std::span<const float> labels, std::span<const float> scores);
+
+}  // namespace pscloud
