@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,6 +39,20 @@ struct RowBlock {
     if (values.size() > size) values.resize(size);
     if (groups.size() > size) groups.resize(size);
   }
+  // The first rows are dropped; what follows moves to the front.
+  void drop_front(size_t count) {
+    if (count == 0) return;
+    const size_t features = begin_of(count);
+    const auto drop = [](auto& all, size_t first) {
+      all.erase(all.begin(), all.begin() + static_cast<ptrdiff_t>(std::min(first, all.size())));
+    };
+    drop(labels, count);
+    drop(ends, count);
+    drop(keys, features);
+    drop(values, features);
+    drop(groups, features);
+    for (size_t& end : ends) end -= features;
+  }
   // Empty again; the memory is kept.
   void clear() {
     labels.clear();
@@ -47,5 +62,31 @@ struct RowBlock {
     groups.clear();
   }
 };
+
+// Some rows of a block, one after the other.
+struct RowSlice {
+  std::span<const float> labels;
+  std::span<const size_t> ends;      // of each row, in the block
+  size_t first = 0;                  // where the features of the first row begin in the block
+  std::span<const Key> keys;         // of all rows
+  std::span<const float> values;     // empty: all are 1
+  std::span<const uint16_t> groups;  // empty: they are not in groups
+
+  size_t rows() const { return labels.size(); }
+};
+
+inline RowSlice slice_of(const RowBlock& block, size_t first_row, size_t rows) {
+  const size_t first = block.begin_of(first_row);
+  const size_t count = block.begin_of(first_row + rows) - first;
+  const auto part = [&](const auto& all) {
+    return all.empty() ? std::span(all) : std::span(all).subspan(first, count);
+  };
+  return {.labels = std::span(block.labels).subspan(first_row, rows),
+          .ends = std::span(block.ends).subspan(first_row, rows),
+          .first = first,
+          .keys = part(block.keys),
+          .values = part(block.values),
+          .groups = part(block.groups)};
+}
 
 }  // namespace pscloud

@@ -5,35 +5,42 @@
 #include "base/check.h"
 
 namespace pscloud {
+namespace {
 
-void score_rows(const SparseRows& rows, std::span<const float> weights, std::span<float> scores) {
-  CHECK(scores.size() == rows.rows(), "{} scores for {} rows", scores.size(), rows.rows());
-  size_t at = 0;
+// Calls of_row(row, begin, end) for each; its features are columns[begin] to columns[end - 1].
+template <class OfRow>
+void for_rows(const RowSlice& rows, std::span<const uint32_t> columns, OfRow of_row) {
+  CHECK(columns.size() == rows.keys.size(), "{} columns for {} features", columns.size(), rows.keys.size());
+  size_t begin = 0;
   for (size_t row = 0; row < rows.rows(); ++row) {
     const size_t end = rows.ends[row] - rows.first;
-    float sum = 0;
-    if (rows.values.empty()) {
-      for (; at < end; ++at) sum += weights[rows.columns[at]];
-    } else {
-      for (; at < end; ++at) sum += weights[rows.columns[at]] * rows.values[at];
-    }
-    scores[row] = sum;
+    of_row(row, begin, end);
+    begin = end;
   }
 }
 
-void sum_gradient(const SparseRows& rows, std::span<const float> slopes, std::span<float> gradient) {
+}  // namespace
+
+void score_rows(const RowSlice& rows, std::span<const uint32_t> columns, std::span<const float> weights,
+                std::span<float> scores) {
+  CHECK(scores.size() == rows.rows(), "{} scores for {} rows", scores.size(), rows.rows());
+  const bool ones = rows.values.empty();
+  for_rows(rows, columns, [&](size_t row, size_t begin, size_t end) {
+    float sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += weights[columns[i]] * (ones ? 1.0f : rows.values[i]);
+    scores[row] = sum;
+  });
+}
+
+void sum_gradient(const RowSlice& rows, std::span<const uint32_t> columns, std::span<const float> slopes,
+                  std::span<float> gradient) {
   CHECK(slopes.size() == rows.rows(), "{} slopes for {} rows", slopes.size(), rows.rows());
   std::ranges::fill(gradient, 0.0f);
-  size_t at = 0;
-  for (size_t row = 0; row < rows.rows(); ++row) {
-    const size_t end = rows.ends[row] - rows.first;
+  const bool ones = rows.values.empty();
+  for_rows(rows, columns, [&](size_t row, size_t begin, size_t end) {
     const float slope = slopes[row];
-    if (rows.values.empty()) {
-      for (; at < end; ++at) gradient[rows.columns[at]] += slope;
-    } else {
-      for (; at < end; ++at) gradient[rows.columns[at]] += slope * rows.values[at];
-    }
-  }
+    for (size_t i = begin; i < end; ++i) gradient[columns[i]] += slope * (ones ? 1.0f : rows.values[i]);
+  });
 }
 
 }  // namespace pscloud
