@@ -36,10 +36,11 @@ using UpdaterMaker = std::function<Result<std::unique_ptr<Updater>>(const Update
 
 // The updaters a server knows, by name. Built in, with their numbers and defaults:
 //   add, assign
-//   sgd      learning_rate 0.01
-//   adagrad  learning_rate 0.01, epsilon 1e-8
+//   sgd      learning_rate 0.01, lambda1 0, lambda2 0
+//   adagrad  learning_rate 0.01, epsilon 1e-8, lambda1 0, lambda2 0
 //   adam     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
-//   ftrl     alpha 0.1, beta 1, lambda1 0, lambda2 0
+//   ftrl     alpha 0.1, beta 1, lambda1 0, lambda2 0, decay 1
+// The penalty is lambda1 * |w| + lambda2 / 2 * w^2 for each weight.
 class UpdaterCatalog {
  public:
   UpdaterCatalog();  // with the built-in ones

@@ -11,19 +11,20 @@ struct Numbers {
   float beta;
   float lambda1;
   float lambda2;
+  float decay;
 };
 
 PSCLOUD_VECTOR_CLONES
 void update(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t count,
             Numbers numbers) {
-  const auto [alpha, beta, lambda1, lambda2] = numbers;
+  const auto [alpha, beta, lambda1, lambda2, decay] = numbers;
   for (size_t i = 0; i < count; ++i) {
     const float g = pushed[i];
     const float s_before = states[2 * i + 1];
     const float s = std::sqrt(s_before * s_before + g * g);
     const float z = states[2 * i] + (g - (s - s_before) / alpha * values[i]);
     // Where |z| <= lambda1 the quotient may be 0/0; it is not taken then.
-    const float w = (std::copysign(lambda1, z) - z) / ((beta + s) / alpha + lambda2);
+    const float w = (std::copysign(lambda1, z) - z) / ((beta + decay * s) / alpha + lambda2);
     states[2 * i] = z;
     states[2 * i + 1] = s;
     values[i] = std::abs(z) <= lambda1 ? 0.0f : w;
@@ -35,7 +36,8 @@ void update(float* __restrict values, float* __restrict states, const float* __r
 // parameter server did, since every use of n takes it. The pairs (z, s) lie in the order of the values, so rows of any
 // width are one flat loop.
 //   s' = sqrt(s^2 + g^2);  z += g - (s'-s)/alpha * w;  s = s'
-//   w = 0 if |z| <= lambda1, else -(z - sign(z)*lambda1) / ((beta+s)/alpha + lambda2)
+//   w = 0 if |z| <= lambda1, else -(z - sign(z)*lambda1) / ((beta + decay*s)/alpha + lambda2)
+// A decay of 0 makes the rate of all steps alpha/beta.
 class Ftrl final : public RunUpdater {
  public:
   explicit Ftrl(const Numbers& numbers) : numbers_(numbers) {}
@@ -56,8 +58,9 @@ Result<std::unique_ptr<Updater>> make_ftrl(const UpdaterSpec& spec) {
   const auto numbers = TRY(read_numbers(spec, {{"alpha", 0.1f, NumberRange::kPositive},
                                                {"beta", 1.0f, NumberRange::kNotNegative},
                                                {"lambda1", 0.0f, NumberRange::kNotNegative},
-                                               {"lambda2", 0.0f, NumberRange::kNotNegative}}));
-  return std::make_unique<Ftrl>(Numbers{numbers[0], numbers[1], numbers[2], numbers[3]});
+                                               {"lambda2", 0.0f, NumberRange::kNotNegative},
+                                               {"decay", 1.0f, NumberRange::kNotNegative}}));
+  return std::make_unique<Ftrl>(Numbers{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]});
 }
 
 }  // namespace pscloud

@@ -68,6 +68,52 @@ TEST(Updater, AdagradFollowsItsFormula) {
   expect_close(values_after(spec, some_gradients()), expected, 1e-4);
 }
 
+// The least of lambda1*|w| + lambda2/2*w^2 + (w-v)^2/(2*rate) by trying.
+double best_near(double v, double rate, double lambda1, double lambda2) {
+  const auto cost = [&](double w) {
+    return lambda1 * std::abs(w) + lambda2 / 2 * w * w + (w - v) * (w - v) / (2 * rate);
+  };
+  double best = 0;
+  for (double w = -3; w < 3; w += 1e-4) best = cost(w) < cost(best) ? w : best;
+  return best;
+}
+
+TEST(Updater, PenaltiesMakeTheLeastOfStepAndWeight) {
+  double w = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) expected.push_back(w = best_near(w - 0.125 * g, 0.125, 2, 0.5));
+  const UpdaterSpec sgd{"sgd", {{"learning_rate", 0.125f}, {"lambda1", 2}, {"lambda2", 0.5f}}};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(values_after(sgd, some_gradients())[i], expected[i], 1e-3);
+
+  w = 0;
+  double n = 0;
+  expected.clear();
+  for (const double g : some_gradients()) {
+    n += g * g;
+    const double rate = 0.5 / (std::sqrt(n) + 0.01);
+    expected.push_back(w = best_near(w - rate * g, rate, 1, 0.5));
+  }
+  const UpdaterSpec adagrad{"adagrad",
+                            {{"learning_rate", 0.5f}, {"epsilon", 0.01f}, {"lambda1", 1}, {"lambda2", 0.5f}}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(values_after(adagrad, some_gradients())[i], expected[i], 1e-3);
+  }
+  EXPECT_TRUE(std::ranges::any_of(expected, [](double value) { return value == 0; }));
+}
+
+TEST(Updater, FtrlWithoutDecayKeepsItsRate) {
+  // As the original's with a constant rate of alpha: w = proximal(-alpha * z), z being less (s'-s)/alpha*w each time.
+  double w = 0, z = 0, s = 0;
+  std::vector<double> expected;
+  for (const double g : some_gradients()) {
+    const double s_before = std::exchange(s, std::sqrt(s * s + g * g));
+    z += g - (s - s_before) / 0.5 * w;
+    expected.push_back(w = std::abs(z) <= 0.25 ? 0 : -0.5 * (z - std::copysign(0.25, z)) / (1 + 0.5 * 0.125));
+  }
+  const UpdaterSpec spec{"ftrl", {{"alpha", 0.5f}, {"beta", 1}, {"lambda1", 0.25f}, {"lambda2", 0.125f}, {"decay", 0}}};
+  expect_close(values_after(spec, some_gradients()), expected, 1e-4);
+}
+
 TEST(Updater, AdamFollowsItsFormula) {
   double w = 0, m = 0, v = 0;
   int t = 0;
@@ -236,7 +282,7 @@ TEST(UpdaterCatalog, NumbersOutOfRangeOrTwiceAreRefused) {
   EXPECT_THAT(refusal({"ftrl", {{"lambda1", -1}}}), HasSubstr("0 or more"));
   EXPECT_THAT(refusal({"ftrl", {{"alpha", NAN}}}), HasSubstr("alpha of updater ftrl is nan"));
   EXPECT_THAT(refusal({"ftrl", {{"beta", 1}, {"beta", 2}}}), HasSubstr("twice"));
-  EXPECT_THAT(refusal({"ftrl", {{"l1", 1}}}), HasSubstr("it has alpha beta lambda1 lambda2"));
+  EXPECT_THAT(refusal({"ftrl", {{"l1", 1}}}), HasSubstr("it has alpha beta lambda1 lambda2 decay"));
 }
 
 TEST(UpdaterCatalog, UnknownUpdaterListsTheKnownOnes) {
