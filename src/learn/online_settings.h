@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/parser.h"
+#include "learn/loss.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+
+namespace PS::LM {
+class Config;
+}
+
+namespace pscloud {
+
+// What a config says about online training, checked and in our own words.
+struct OnlineSettings {
+  std::vector<std::string> files;  // patterns
+  TextFormat format = TextFormat::kLibsvm;
+  std::string model_prefix;  // empty: the model is not written
+  Loss loss = Loss::kLogit;
+  TableSpec table;              // of the weights
+  uint32_t minibatch = 1000;    // examples
+  uint32_t passes = 1;          // over the data
+  uint32_t max_delay = 0;       // minibatches begun before an earlier one's push has arrived
+  uint32_t report_seconds = 1;  // between two lines of progress
+};
+
+// kInvalid names the field that is wrong, missing, or asks for what there is not.
+Result<OnlineSettings> online_settings(const PS::LM::Config& config);
+
+}  // namespace pscloud
