@@ -10,7 +10,8 @@ namespace {
 // Calls of_row(row, begin, end) for each; its features are columns[begin] to columns[end - 1].
 template <class OfRow>
 void for_rows(const RowSlice& rows, std::span<const uint32_t> columns, OfRow of_row) {
-  CHECK(columns.size() == rows.keys.size(), "{} columns for {} features", columns.size(), rows.keys.size());
+  const size_t features = rows.rows() == 0 ? 0 : rows.ends.back() - rows.first;
+  CHECK(columns.size() == features, "{} columns for {} features", columns.size(), features);
   size_t begin = 0;
   for (size_t row = 0; row < rows.rows(); ++row) {
     const size_t end = rows.ends[row] - rows.first;

@@ -1,0 +1,86 @@
+#include "learn/online_worker.h"
+
+#include <utility>
+
+#include "learn/linear.h"
+#include "learn/score_quality.h"
+
+namespace pscloud {
+
+OnlineWorker::OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
+                           std::function<void(const MinibatchReport&)> report)
+    : worker_(worker),
+      table_(table),
+      settings_(settings),
+      report_(std::move(report)),
+      // Weights have no groups.
+      reader_(store, make_parser(settings.format, true)) {}
+
+Result<> OnlineWorker::train(const FilePart& part) {
+  TRY(reader_.open(part));
+  while (true) {
+    const RowSlice rows = TRY(reader_.next(settings_.minibatch));
+    const bool more = rows.rows() > 0;
+    if (more) TRY(begin(rows));
+    while (begun_.size() > (more ? settings_.max_delay : 0)) {
+      TRY(finish(*begun_.front()));
+      done_.push_back(std::move(begun_.front()));
+      begun_.pop_front();
+    }
+    if (!more) break;
+  }
+  for (const auto& minibatch : done_) {
+    if (minibatch->pushed) TRY(minibatch->pushed->wait());
+    minibatch->pushed.reset();
+  }
+  return {};
+}
+
+// Asks for the weights. This thread's requests take effect in their order: they hold all that was pushed so far.
+Result<> OnlineWorker::begin(const RowSlice& rows) {
+  std::unique_ptr<Minibatch> minibatch;
+  if (done_.size() <= settings_.max_delay) {
+    minibatch = std::make_unique<Minibatch>();
+  } else {
+    minibatch = std::move(done_.front());
+    done_.pop_front();
+    if (minibatch->pushed) TRY(minibatch->pushed->wait());
+  }
+  minibatch->pulled.reset();
+  minibatch->pushed.reset();
+  minibatch->rows.clear();
+  minibatch->rows.labels.assign(rows.labels.begin(), rows.labels.end());
+  minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
+  for (const size_t end : rows.ends) minibatch->rows.ends.push_back(end - rows.first);
+  minibatch->localizer.localize(rows.keys);
+  minibatch->weights.resize(minibatch->localizer.keys().size());
+  if (!minibatch->weights.empty()) {
+    minibatch->pulled = worker_.pull(table_, minibatch->localizer.keys(), minibatch->weights);
+  }
+  begun_.push_back(std::move(minibatch));
+  return {};
+}
+
+Result<> OnlineWorker::finish(Minibatch& minibatch) {
+  if (minibatch.pulled) TRY(minibatch.pulled->wait());
+  const std::span<const float> labels = minibatch.rows.labels;
+  const RowSlice rows{.labels = labels,
+                      .ends = minibatch.rows.ends,
+                      .first = 0,
+                      .keys = {},
+                      .values = minibatch.rows.values,
+                      .groups = {}};
+  std::vector<float>& scores = minibatch.scores;
+  scores.resize(labels.size());
+  score_rows(rows, minibatch.localizer.columns(), minibatch.weights, scores);
+  MinibatchReport report{
+      .examples = labels.size(), .loss = 0, .right = count_right(labels, scores), .auc = auc(labels, scores)};
+  report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
+  minibatch.gradient.resize(minibatch.weights.size());
+  sum_gradient(rows, minibatch.localizer.columns(), scores, minibatch.gradient);
+  if (minibatch.pulled) minibatch.pushed = worker_.push(table_, minibatch.localizer.keys(), minibatch.gradient);
+  report_(report);
+  return {};
+}
+
+}  // namespace pscloud

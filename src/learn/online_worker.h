@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/example_reader.h"
+#include "data/localizer.h"
+#include "learn/online_settings.h"
+#include "pscloud/worker.h"
+
+namespace pscloud {
+
+// How the examples of a minibatch were scored before the model learned from them.
+struct MinibatchReport {
+  uint64_t examples = 0;
+  double loss = 0;     // sum
+  uint64_t right = 0;  // scores with the sign of the label
+  double auc = 0.5;
+};
+
+// Trains online: for each minibatch pulls the weights of its keys, scores it, and pushes the gradient. Borrows all that
+// it is given. One thread.
+class OnlineWorker {
+ public:
+  OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
+               std::function<void(const MinibatchReport&)> report);
+
+  // Returns when the servers have all gradients of the part.
+  Result<> train(const FilePart& part);
+
+  const ExampleReader& examples() const { return reader_; }
+
+ private:
+  // A minibatch under way, and its memory.
+  struct Minibatch {
+    RowBlock rows;  // without keys: these are numbered
+    Localizer localizer;
+    std::vector<float> weights;
+    std::vector<float> scores;
+    std::vector<float> gradient;
+    std::optional<Ticket> pulled;
+    std::optional<Ticket> pushed;
+  };
+
+  Result<> begin(const RowSlice& rows);
+  Result<> finish(Minibatch& minibatch);
+
+  Worker& worker_;
+  const Table& table_;
+  const OnlineSettings& settings_;
+  std::function<void(const MinibatchReport&)> report_;
+  ExampleReader reader_;
+  std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1; the oldest in front
+  std::deque<std::unique_ptr<Minibatch>> done_;   // but for their pushes
+};
+
+}  // namespace pscloud
