@@ -20,17 +20,6 @@ void update(float* __restrict values, float* __restrict states, const float* __r
   for (size_t i = 0; i < count; ++i) {
     const float g = pushed[i];
     const float n = states[i] + g * g;
-    states[i] = n;
-    values[i] -= numbers.learning_rate * g / (std::sqrt(n) + numbers.epsilon);
-  }
-}
-
-PSCLOUD_VECTOR_CLONES
-void update_penalised(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t count,
-                      Numbers numbers) {
-  for (size_t i = 0; i < count; ++i) {
-    const float g = pushed[i];
-    const float n = states[i] + g * g;
     const float rate = numbers.learning_rate / (std::sqrt(n) + numbers.epsilon);
     states[i] = n;
     values[i] = proximal(values[i] - rate * g, rate, numbers.lambda1, numbers.lambda2);
@@ -46,8 +35,7 @@ class Adagrad final : public RunUpdater {
   size_t state_width(size_t width) const override { return width; }
 
   void update_rows(float* values, float* states, const float* pushed, size_t rows, size_t width) const override {
-    const bool penalised = numbers_.lambda1 != 0 || numbers_.lambda2 != 0;
-    (penalised ? update_penalised : pscloud::update)(values, states, pushed, rows * width, numbers_);
+    pscloud::update(values, states, pushed, rows * width, numbers_);
   }
 
  private:

@@ -223,7 +223,7 @@ float scalar_update(const std::string& updater, float value, float* state, float
   if (updater == "sgd") return value - 0.01f * g;
   if (updater == "adagrad") {
     state[0] = state[0] + g * g;
-    return value - 0.01f * g / (std::sqrt(state[0]) + 1e-8f);
+    return value - 0.01f / (std::sqrt(state[0]) + 1e-8f) * g;
   }
   if (updater == "adam") {
     state[2] += 1;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "io/file_store.h"
+#include "pscloud/error.h"
+#include "pscloud/types.h"
+
+namespace pscloud {
+
+// A model as text: of each weight that is not zero a line with its key, a tab and the weight. What is read is what was
+// written, to the last bit.
+class ModelTextWriter {
+ public:
+  explicit ModelTextWriter(std::unique_ptr<Output> output) : output_(std::move(output)) {}
+
+  // As many weights as keys.
+  Result<> write(std::span<const Key> keys, std::span<const float> weights);
+  // The file is there when this returns.
+  Result<> commit();
+
+  uint64_t weights() const { return weights_; }  // written so far
+
+ private:
+  std::unique_ptr<Output> output_;
+  std::string text_;  // not written yet
+  uint64_t weights_ = 0;
+};
+
+// Gives `take` all weights of a file, many at a time, in its order. kCorrupt with the line that is none.
+Result<> read_model_text(FileStore& store, const std::string& uri,
+                         const std::function<Result<>(std::span<const Key>, std::span<const float>)>& take);
+
+}  // namespace pscloud

@@ -1,0 +1,81 @@
+#include "learn/model_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "io/memory_store.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+Result<std::map<Key, float>> read_model(const std::string& text) {
+  MemoryStore store({{"model_S0", text}});
+  std::map<Key, float> model;
+  TRY(read_model_text(store, "model_S0", [&](std::span<const Key> keys, std::span<const float> weights) -> Result<> {
+    for (size_t i = 0; i < keys.size(); ++i) model[keys[i]] = weights[i];
+    return {};
+  }));
+  return model;
+}
+
+TEST(ModelText, WeightsThatAreNotZeroAreLines) {
+  MemoryStore store;
+  ModelTextWriter writer(store.create("model_S0").value());
+  ASSERT_TRUE(
+      writer.write(std::vector<Key>{7, 8, std::numeric_limits<Key>::max()}, std::vector<float>{0.5f, 0, -2e-5f}));
+  ASSERT_TRUE(writer.commit());
+  EXPECT_EQ(writer.weights(), 2u);
+  EXPECT_EQ(store.get("model_S0"), "7\t0.5\n18446744073709551615\t-2e-05\n");
+}
+
+TEST(ModelText, ComesBackToTheLastBit) {
+  Random random(5);
+  std::vector<Key> keys;
+  std::vector<float> weights;
+  while (keys.size() < 100000) {
+    const auto weight = std::bit_cast<float>(static_cast<uint32_t>(random.next()));
+    if (!std::isfinite(weight) || weight == 0) continue;
+    keys.push_back(random.next());
+    weights.push_back(weight);
+  }
+  MemoryStore store({}, 1 << 20);
+  ModelTextWriter writer(store.create("m").value());
+  ASSERT_TRUE(writer.write(std::span(keys).first(50000), std::span(weights).first(50000)));
+  ASSERT_TRUE(writer.write(std::span(keys).subspan(50000), std::span(weights).subspan(50000)));
+  ASSERT_TRUE(writer.commit());
+  size_t next = 0;
+  ASSERT_TRUE(read_model_text(store, "m", [&](std::span<const Key> some, std::span<const float> values) -> Result<> {
+    for (size_t i = 0; i < some.size(); ++i, ++next) {
+      EXPECT_EQ(some[i], keys[next]);
+      EXPECT_EQ(values[i], weights[next]);
+    }
+    return {};
+  }));
+  EXPECT_EQ(next, keys.size());
+}
+
+TEST(ModelText, BlanksAndEmptyLinesDoNotMatterAndTheLastOfAKeyWins) {
+  const std::map<Key, float> expected{{1, 3}, {2, -0.5f}};
+  EXPECT_EQ(read_model("1\t2\r\n\n 2   -.5 \n1 3").value(), expected);
+  EXPECT_TRUE(read_model("").value().empty());
+}
+
+TEST(ModelText, ALineThatIsNoneIsNamed) {
+  for (const std::string line : {"x\t1", "1", "1\tx", "1:2", "-1\t2", "1\t2x", "1\tnan", "99999999999999999999\t1"}) {
+    const auto model = read_model("5\t1\n" + line + "\n6\t1\n");
+    ASSERT_FALSE(model) << line;
+    EXPECT_EQ(model.error().code, Code::kCorrupt);
+    EXPECT_THAT(model.error().message, HasSubstr("model_S0:2: is no line of a model")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,73 @@
+#include "learn/score_summary.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace pscloud {
+namespace {
+
+// Of a float32: its sign, its exponent and eleven bits more.
+constexpr int kBits = 20;
+// -ln(1e-15): one example that a model is certain of, and wrong about, must not make the mean infinite.
+constexpr double kLossMax = 34.538776394910684;
+
+// Increases with the score.
+uint32_t bucket_of(float score) {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
+  const uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
+  return ordered >> (32 - kBits);
+}
+
+}  // namespace
+
+ScoreSummary::ScoreSummary() : buckets_(size_t{1} << kBits) {}
+
+void ScoreSummary::add(std::span<const float> labels, std::span<const float> scores) {
+  CHECK(labels.size() == scores.size(), "{} labels, {} scores", labels.size(), scores.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const bool first_kind = labels[i] > 0;
+    const float worst = std::numeric_limits<float>::infinity() * (first_kind ? -1.0f : 1.0f);
+    const float score = std::isnan(scores[i]) ? worst : scores[i];
+    Bucket& bucket = buckets_[bucket_of(score)];
+    ++(first_kind ? bucket.first_kind : bucket.others);
+    right_ += first_kind == (score > 0) ? 1 : 0;
+    const double t = first_kind ? score : -score;
+    loss_ += std::min(kLossMax, std::max(-t, 0.0) + std::log1p(std::exp(-std::abs(t))));
+  }
+  examples_ += labels.size();
+}
+
+void ScoreSummary::add(const ScoreSummary& other) {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    buckets_[i].first_kind += other.buckets_[i].first_kind;
+    buckets_[i].others += other.buckets_[i].others;
+  }
+  examples_ += other.examples_;
+  right_ += other.right_;
+  loss_ += other.loss_;
+}
+
+double ScoreSummary::auc() const {
+  double wins = 0;
+  double first_kind = 0;
+  double others = 0;
+  for (const Bucket& bucket : buckets_) {
+    const auto here = static_cast<double>(bucket.others);
+    wins += static_cast<double>(bucket.first_kind) * (others + here / 2);
+    first_kind += static_cast<double>(bucket.first_kind);
+    others += here;
+  }
+  return first_kind == 0 || others == 0 ? 0.5 : wins / first_kind / others;
+}
+
+double ScoreSummary::accuracy() const {
+  return examples_ == 0 ? 0 : static_cast<double>(right_) / static_cast<double>(examples_);
+}
+
+double ScoreSummary::logloss() const { return examples_ == 0 ? 0 : loss_ / static_cast<double>(examples_); }
+
+}  // namespace pscloud
