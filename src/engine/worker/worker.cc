@@ -338,19 +338,13 @@ class WorkerImpl final : public Worker {
       if (SharedBuffer lent = slice.positions.empty() ? find_lent(slice.source) : nullptr) {
         slice.part.values = Floats(slice.source, std::move(lent));
       } else {
+        // To copy far ahead of the servers would only push what they need next out of the cache.
         std::atomic<bool> room{false};
         Buffer buffer;
-        // To copy far ahead of the servers would only push what they need next out of the cache.
-        const auto allocate = [&] { buffer = core_->channel(slice.owner).allocate(bytes); };
-        loop_->look([&] {
-          core_->channel(slice.owner).tell_when_all_sent(&room);
-          if (room) allocate();
-        });
-        if (!room) {
-          if (!loop_->drive_until(room)) return;
-          loop_->look(allocate);
-        }
-        if (buffer.size() != bytes) return;  // the loop has ended
+        loop_->look([&] { core_->channel(slice.owner).tell_when_all_sent(&room); });
+        if (!loop_->drive_until(room)) return;  // the loop has ended
+        loop_->look([&] { buffer = core_->channel(slice.owner).allocate(bytes); });
+        if (buffer.size() != bytes) return;  // it has ended since
         slice.load(std::move(buffer));
       }
     }
