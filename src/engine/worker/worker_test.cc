@@ -87,6 +87,24 @@ TEST_F(WorkerTest, AnAnswerThatAnotherThreadTookInIsHeardOf) {
   }
 }
 
+TEST_F(WorkerTest, EveryPartIsSentThoughAnotherThreadMakesTheRoomForIt) {
+  // A part waits until those before it are gone, and another thread's call may be what sends them: just before this one
+  // begins to wait, too.
+  for (const bool sockets : {false, true}) {
+    const TestingCluster cluster({.sockets = sockets});
+    const auto worker = cluster.worker();
+    const std::vector<float> ones(6 << 20, 1);
+    const Table table = create(*worker, dense("w", ones.size()));
+    std::atomic<bool> done{false};
+    const std::jthread other([&] {
+      while (!done) EXPECT_TRUE(worker->lend(1));
+    });
+    for (int i = 0; i < 40; ++i) ok(worker->push_rows(table, 0, ones));
+    done = true;
+    EXPECT_THAT(pull(*worker, table, {0, ones.size() / 2, ones.size() - 1}), Each(40));
+  }
+}
+
 TEST_F(WorkerTest, WhatIsPushedIsPulled) {
   TestingCluster cluster({.servers = 2, .owners = 2});
   const auto worker = cluster.worker();
