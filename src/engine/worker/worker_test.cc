@@ -99,9 +99,9 @@ TEST_F(WorkerTest, EveryPartIsSentThoughAnotherThreadMakesTheRoomForIt) {
     const std::jthread other([&] {
       while (!done) EXPECT_TRUE(worker->lend(1));
     });
-    for (int i = 0; i < 40; ++i) ok(worker->push_rows(table, 0, ones));
+    for (int i = 0; i < 12; ++i) ok(worker->push_rows(table, 0, ones));
     done = true;
-    EXPECT_THAT(pull(*worker, table, {0, ones.size() / 2, ones.size() - 1}), Each(40));
+    EXPECT_THAT(pull(*worker, table, {0, ones.size() / 2, ones.size() - 1}), Each(12));
   }
 }
 
