@@ -117,6 +117,8 @@ class Tidy:
         for number, quoted, name in self.includes[path]:
             if not quoted:
                 continue
+            if not name.endswith(".h"):
+                self.fail(path, number, f'"{name}" is no header', "include headers only; CMake builds the sources")
             target = name.split("/")[0]
             found = [place for place in (f"src/{name}", f"include/{name}", f"{os.path.dirname(path)}/{name}", name)
                      if place in self.lines]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# check.sh [JOBS]: all that can be said of the sources without running them. Goes through every check before
-# it ends, so that one call shows all there is to fix. Needs build/lint to be configured (make check does that).
+# check.sh [JOBS]: all that can be said of the sources without running them. Goes through every check before it ends,
+# so that one call shows all there is to fix. Needs build/lint to be configured (make check does that).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 jobs=${1:-$(nproc)}

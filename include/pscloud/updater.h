@@ -40,7 +40,7 @@ using UpdaterMaker = std::function<Result<std::unique_ptr<Updater>>(const Update
 //   adagrad  learning_rate 0.01, epsilon 1e-8, lambda1 0, lambda2 0
 //   adam     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
 //   ftrl     alpha 0.1, beta 1, lambda1 0, lambda2 0, decay 1
-// The penalty is lambda1 * |w| + lambda2 / 2 * w^2 for each weight.
+// The penalty is lambda1 * |w| + lambda2 / 2 * w^2 for each weight. With a decay of 0 ftrl's rate stays alpha / beta.
 class UpdaterCatalog {
  public:
   UpdaterCatalog();  // with the built-in ones

@@ -27,11 +27,7 @@ void Localizer::localize(std::span<const Key> features) {
     keys_[rank] = seen_[rank].key;
     ranks_[seen_[rank].number] = rank;
   }
-  counts_.assign(size, 0);
-  for (uint32_t& column : columns_) {
-    column = ranks_[column];
-    ++counts_[column];
-  }
+  for (uint32_t& column : columns_) column = ranks_[column];
 }
 
 // Numbers stand in columns_ afterwards, and keys by number in seen_. A slot has no key of its own, so that the table is

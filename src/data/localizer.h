@@ -19,7 +19,6 @@ class Localizer {
 
   std::span<const Key> keys() const { return keys_; }             // strictly increasing
   std::span<const uint32_t> columns() const { return columns_; }  // of each feature: its key's number
-  std::span<const uint32_t> counts() const { return counts_; }    // of each key: how often it came
 
  private:
   struct Seen {
@@ -36,7 +35,6 @@ class Localizer {
   std::vector<uint32_t> ranks_;  // by number: the place among the sorted
   std::vector<Key> keys_;
   std::vector<uint32_t> columns_;
-  std::vector<uint32_t> counts_;
 };
 
 }  // namespace pscloud

@@ -15,8 +15,7 @@ void Parser::parse(std::string_view text, RowBlock& block, BadLines& bad) {
     const char* const next = found == nullptr ? text_end : found + 1;
     const char* end = found == nullptr ? text_end : found;
     if (end > at && end[-1] == '\r') --end;
-    const char* first = at;
-    while (first < end && is_blank(*first)) ++first;
+    const char* const first = skip_blanks(at, end);
     if (first < end) {
       Complaint complaint = parse_line(first, end, block);
       if (complaint.at != nullptr) {

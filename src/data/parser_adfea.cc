@@ -18,9 +18,7 @@ class AdfeaParser final : public Parser {
     }
     float label = 0;
     const char* rest = at < end ? scan_word(at, end, label) : nullptr;
-    if (rest == nullptr) {
-      return {at, "the third word must be the label, a number"};
-    }
+    if (rest == nullptr) return {at, "the third word must be the label, a number"};
     for (at = skip_blanks(rest, end); at < end; at = skip_blanks(rest, end)) {
       Key key = 0;
       uint64_t group = 0;

@@ -12,10 +12,7 @@ class LibsvmParser final : public Parser {
     float label = 0;
     const char* rest = scan_word(at, end, label);
     if (rest == nullptr) return {at, "the label is no number"};
-    at = rest;
-    while (true) {
-      while (at < end && is_blank(*at)) ++at;
-      if (at >= end || *at == '#') break;
+    for (at = skip_blanks(rest, end); at < end && *at != '#'; at = skip_blanks(rest, end)) {
       Key key = 0;
       rest = scan_u64(at, key);
       if (rest == nullptr) return no_key(at);
@@ -23,12 +20,9 @@ class LibsvmParser final : public Parser {
       float value = 0;
       const char* const value_at = rest + 1;
       rest = scan_word(value_at, end, value);
-      if (rest == nullptr) {
-        return {value_at, fmt::format("the value of key {} is no number", key)};
-      }
+      if (rest == nullptr) return {value_at, fmt::format("the value of key {} is no number", key)};
       block.keys.push_back(key);
       block.values.push_back(value);
-      at = rest;
     }
     block.end_row(label);
     return {};

@@ -17,6 +17,16 @@ OnlineWorker::OnlineWorker(Worker& worker, const Table& table, FileStore& store,
       reader_(store, make_parser(settings.format, true)) {}
 
 Result<> OnlineWorker::train(const FilePart& part) {
+  auto trained = train_rows(part);
+  // Weights that are still on their way need the memory that they go to.
+  for (const auto& minibatch : begun_) {
+    if (minibatch->pulled) (void)minibatch->pulled->wait();
+  }
+  begun_.clear();
+  return trained;
+}
+
+Result<> OnlineWorker::train_rows(const FilePart& part) {
   TRY(reader_.open(part));
   while (true) {
     const RowSlice rows = TRY(reader_.next(settings_.minibatch));

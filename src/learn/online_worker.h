@@ -29,7 +29,8 @@ class OnlineWorker {
   OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
                std::function<void(const MinibatchReport&)> report);
 
-  // Returns when the servers have all gradients of the part.
+  // Returns when the servers have all gradients of the part. After an error some of them are there, and the next part
+  // may follow.
   Result<> train(const FilePart& part);
 
   const ExampleReader& examples() const { return reader_; }
@@ -46,6 +47,7 @@ class OnlineWorker {
     std::optional<Ticket> pushed;
   };
 
+  Result<> train_rows(const FilePart& part);
   Result<> begin(const RowSlice& rows);
   Result<> finish(Minibatch& minibatch);
 
@@ -54,7 +56,7 @@ class OnlineWorker {
   const OnlineSettings& settings_;
   std::function<void(const MinibatchReport&)> report_;
   ExampleReader reader_;
-  std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1; the oldest in front
+  std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1 within train(); the oldest in front
   std::deque<std::unique_ptr<Minibatch>> done_;   // but for their pushes
 };
 

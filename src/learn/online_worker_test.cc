@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "io/memory_store.h"
+#include "io/test_compress.h"
 #include "pscloud/node.h"
 
 namespace pscloud {
@@ -148,6 +149,22 @@ TEST_F(OnlineWorkerTest, EveryExampleCountsOnceWithAnyDelay) {
       EXPECT_NEAR(sums[key] * 1e20, expected, 1e-3 * expected);
     }
   }
+}
+
+TEST_F(OnlineWorkerTest, APartThatBreaksOffDoesNotSpoilTheNext) {
+  const std::string whole = some_examples(2000, 3);
+  const std::string packed = gzip(some_examples(150000, 4));  // more than is read at once
+  MemoryStore store({{"broken", packed.substr(0, packed.size() / 2)}, {"f", whole}}, 1 << 20);
+  settings_.max_delay = 3;
+  const Table table = worker_->create_table(settings_.table).value();
+  uint64_t examples = 0;
+  OnlineWorker online(*worker_, table, store, settings_, [&](const MinibatchReport& r) { examples += r.examples; });
+  EXPECT_EQ(online.train({"broken"}).error().code, Code::kCorrupt);
+  EXPECT_GT(examples, 0u);
+  EXPECT_LT(examples, 150000u);
+  examples = 0;
+  ASSERT_TRUE(online.train({"f"}));
+  EXPECT_EQ(examples, 2000u);
 }
 
 TEST_F(OnlineWorkerTest, LinesWithoutFeaturesAndBadOnesDoNoHarm) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "learn/score_quality.h"
 
 namespace pscloud {
 namespace {
@@ -34,11 +35,11 @@ void ScoreSummary::add(std::span<const float> labels, std::span<const float> sco
     const float score = std::isnan(scores[i]) ? worst : scores[i];
     Bucket& bucket = buckets_[bucket_of(score)];
     ++(first_kind ? bucket.first_kind : bucket.others);
-    right_ += first_kind == (score > 0) ? 1 : 0;
     const double t = first_kind ? score : -score;
     loss_ += std::min(kLossMax, std::max(-t, 0.0) + std::log1p(std::exp(-std::abs(t))));
   }
   examples_ += labels.size();
+  right_ += count_right(labels, scores);
 }
 
 void ScoreSummary::add(const ScoreSummary& other) {
