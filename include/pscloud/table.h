@@ -80,6 +80,22 @@ struct TableSpec {
   bool operator==(const TableSpec&) const = default;
 };
 
+// What to bring of the rows of a table when it is read from one end to the other.
+enum class ScanKind : uint8_t {
+  kCount = 0,    // nothing: only how many there are
+  kNonzero = 1,  // the values of rows that are not all zero
+  kAll = 2,      // the values of all rows
+  kState = 3,    // of all rows the values, then what the updater keeps beside them
+};
+
+struct ScannedRows {
+  uint64_t next = 0;     // where to go on; where it began: there are no more
+  uint64_t nonzero = 0;  // rows among those looked at that are not all zero
+  std::vector<Key> keys = {};
+  std::vector<float> floats = {};  // of each key
+  bool operator==(const ScannedRows&) const = default;
+};
+
 // kInvalid with what to change if no server could make this table.
 Result<> validate(const TableSpec& spec);
 

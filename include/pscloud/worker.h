@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pscloud/error.h"
 #include "pscloud/node.h"
 #include "pscloud/table.h"
 #include "pscloud/table_view.h"
+#include "pscloud/work.h"
 
 namespace pscloud {
 
@@ -90,13 +93,32 @@ class Worker {
   // Waits until every worker has come to its barrier of the same number.
   virtual Result<> barrier() = 0;
 
+  // Each server thread holds one of these parts of every table. Rows of a part have numbers, from 0 on, that they keep:
+  // this reads those from `first` on, some at a time. While nobody pushes it is the table as it is.
+  virtual int parts() const = 0;
+  virtual Result<ScannedRows> scan(const Table& table, int part, uint64_t first, ScanKind kind) = 0;
+
+  // Work that the workers share out among them, under a name. The first to offer it makes it; false: it was made of
+  // other items than these.
+  virtual Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) = 0;
+  // An item of it; nothing when all are done. Waits while others have the last ones: one of those that dies or is very
+  // slow loses its item to whom waits.
+  virtual Result<std::optional<WorkItem>> take_work(std::string_view pool) = 0;
+  // False if it does not count: another had done the item before. If it does, adds to the tally of the same name.
+  virtual Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends = {}) = 0;
+
+  // Sums that all workers add to, under a name; zero at first. Adds, then returns `count` of them from `first` on.
+  virtual Result<std::vector<double>> tally(std::string_view name, std::span<const Addend> addends, uint32_t first,
+                                            uint32_t count) = 0;
+
   // Waits for all requests, then says goodbye: this worker is done. Nothing may be asked afterwards.
   virtual Result<> leave() = 0;
 
   // How it reaches the servers: "shm", "tcp", "tls", "inproc", or two of them ("shm and tls").
   virtual std::string transport() const = 0;
   virtual int rank() const = 0;
-  virtual int workers() const = 0;  // alive now
+  virtual int workers() const = 0;    // alive now
+  virtual bool is_first() const = 0;  // of those alive it has the lowest rank
   virtual int servers() const = 0;
   virtual uint32_t current_clock() const = 0;  // not 0 at first if this worker came late
 };

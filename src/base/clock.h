@@ -6,6 +6,7 @@
 namespace pscloud {
 
 using Duration = std::chrono::microseconds;
+inline double in_seconds(Duration d) { return static_cast<double>(d.count()) * 1e-6; }
 
 // A point on the time line of a Clock; those of different clocks do not compare.
 struct Time {

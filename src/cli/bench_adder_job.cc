@@ -51,7 +51,7 @@ class AdderJob {
   LimitBuffer target_, source_;
   std::optional<RawSocketPeer> peer_;
   std::vector<double> poll_ms_, threads_ms_;
-  std::unique_ptr<BenchCluster> cluster_;
+  std::unique_ptr<LocalCluster> cluster_;
   std::vector<LedWorker> workers_;  // end before the cluster
   AdderOutcome outcome_;
 };
@@ -159,7 +159,7 @@ Result<AdderOutcome> AdderJob::run() {
     peer_.emplace(TRY(RawSocketPeer::start(RawSocketKind::kTcp)));
     TRY(peer_->exchange_ms(source_.bytes(), target_.bytes(), Duplex::kPoll));  // warms up
   }
-  cluster_ = TRY(BenchCluster::start(flags_.cluster, cancelled_));
+  cluster_ = TRY(LocalCluster::start(flags_.cluster, cancelled_));
   TRY(start_workers());
   const bool fused = flags_.plan.sync && flags_.cluster.workers == 1;
   if (flags_.warmup > 0) TRY(lead("run", flags_.warmup));

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "cli/bench_adder_worker.h"
-#include "cli/bench_cluster.h"
+#include "cli/local_cluster.h"
 
 namespace pscloud {
 
 // What the user asked for.
 struct AdderFlags {
-  BenchClusterSpec cluster;
+  LocalClusterSpec cluster;
   AdderPlan plan;
   int warmup = 3;
   int iters = 100;

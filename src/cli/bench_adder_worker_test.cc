@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "cli/bench_adder_job.h"
-#include "cli/bench_cluster.h"
+#include "cli/local_cluster.h"
 
 namespace pscloud {
 namespace {
@@ -76,7 +76,7 @@ TEST(AdderJob, EndsWhenTheUserWantsNoMore) {
 
 TEST(AdderWorker, APushTooManyIsSeen) {
   const AdderFlags flags = inproc_flags(1, 2, true);
-  const auto cluster = BenchCluster::start(flags.cluster, kGoOn);
+  const auto cluster = LocalCluster::start(flags.cluster, kGoOn);
   ASSERT_TRUE(cluster);
   // A second worker that does all a worker of the adder does, and pushes to one row once too often.
   std::jthread other([&] {

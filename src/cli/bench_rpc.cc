@@ -8,11 +8,11 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "cli/bench_cluster.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_verb.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
+#include "cli/local_cluster.h"
 #include "cli/progress.h"
 #include "cli/quantiles.h"
 #include "cli/raw_socket.h"
@@ -36,7 +36,7 @@ plain blocking socket: ratio_to_limit is our round trip over theirs.)";
 constexpr int kRpcRounds = 10;
 
 struct RpcCommand {
-  BenchTransport transport;
+  LocalTransport transport;
   int size_bytes = 64;
   double seconds = 2;
   int in_flight = 64;
@@ -58,7 +58,7 @@ struct Outcome {
 
 class RpcRun {
  public:
-  RpcRun(const RpcCommand& flags, BenchCluster& cluster, Worker& worker, const Table& table)
+  RpcRun(const RpcCommand& flags, LocalCluster& cluster, Worker& worker, const Table& table)
       : flags_(flags), cluster_(cluster), worker_(worker), table_(table) {}
 
   // Each for about so long.
@@ -102,7 +102,7 @@ class RpcRun {
   }
 
   const RpcCommand& flags_;
-  BenchCluster& cluster_;
+  LocalCluster& cluster_;
   Worker& worker_;
   const Table& table_;
 };
@@ -110,7 +110,7 @@ class RpcRun {
 Result<Outcome> measure(const RpcCommand& flags, const Cancelled& cancelled) {
   Progress progress;
   progress.show("starting");
-  const auto cluster = TRY(BenchCluster::start({.transport = flags.transport}, cancelled));
+  const auto cluster = TRY(LocalCluster::start({.transport = flags.transport}, cancelled));
   RawSocketPeer peer = TRY(RawSocketPeer::start(RawSocketKind::kTcp));
   const auto worker = TRY(Worker::join(cluster->worker_options()));
   TableSpec spec;

@@ -12,8 +12,8 @@
 #include <span>
 #include <utility>
 
-#include "cli/bench_cluster.h"
 #include "cli/key_batches.h"
+#include "cli/local_cluster.h"
 #include "cli/machine_limits.h"
 #include "cli/progress.h"
 #include "pscloud/updater.h"
@@ -97,7 +97,7 @@ class SparseRun {
   const std::vector<float> gradients_;
   std::vector<float> expected_;  // what the plain array gave last
   std::unique_ptr<PlainArray> array_;
-  std::unique_ptr<BenchCluster> cluster_;
+  std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<Worker> worker_;
   Table table_;
   SparseOutcome outcome_;
@@ -112,7 +112,7 @@ Result<> SparseRun::join() {
   const auto updater = TRY(UpdaterCatalog().make(spec.updater).at("--updater"));
   array_ = std::make_unique<PlainArray>(keys_, flags_.width, updater->state_width(flags_.width));
   cluster_ =
-      TRY(BenchCluster::start({.server_threads = flags_.server_threads, .transport = flags_.transport}, cancelled_));
+      TRY(LocalCluster::start({.server_threads = flags_.server_threads, .transport = flags_.transport}, cancelled_));
   worker_ = TRY(Worker::join(cluster_->worker_options()));
   table_ = TRY(worker_->create_table(spec));
   return {};

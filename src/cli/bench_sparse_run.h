@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_transport.h"
 #include "cli/line_channel.h"
+#include "cli/local_transport.h"
 #include "pscloud/error.h"
 
 namespace pscloud {
 
 // What the user asked for. Counts are floating so that 1e7 can be written.
 struct SparseFlags {
-  BenchTransport transport;
+  LocalTransport transport;
   double keys = 1e7;
   uint32_t width = 1;
   double batch = 1e5;

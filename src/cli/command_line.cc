@@ -23,6 +23,9 @@ struct Verb {
 
 // In the order the help shows them.
 constexpr Verb kVerbs[] = {
+    {"train", "train a model as a config says", add_train},
+    {"evaluate", "try a model on examples", add_evaluate},
+    {"data", "make, look at and convert files of examples", add_data},
     {"node", "run a scheduler or server of a job", add_node},
     {"ca", "make the certificates of a cluster", add_ca},
     {"bench", "measure this machine and this program", add_bench},

@@ -15,8 +15,11 @@ using Action = std::function<int()>;
 // add_...() below, and a line in the table of command_line.cc. A verb of verbs, such as `ca`, adds its own to `verb`.
 void add_bench(CLI::App& verb, Action& action);
 void add_ca(CLI::App& verb, Action& action);
+void add_data(CLI::App& verb, Action& action);
+void add_evaluate(CLI::App& verb, Action& action);
 void add_node(CLI::App& verb, Action& action);
 void add_sim(CLI::App& verb, Action& action);
+void add_train(CLI::App& verb, Action& action);
 void add_version(CLI::App& verb, Action& action);
 
 // "0.1.0".

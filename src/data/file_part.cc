@@ -1,11 +1,29 @@
 #include "data/file_part.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <charconv>
 
 #include "base/check.h"
 #include "io/decompress.h"
 
 namespace pscloud {
+
+std::string to_text(const FilePart& part) { return fmt::format("{} {} {}", part.begin, part.end, part.uri); }
+
+Result<FilePart> part_of_text(std::string_view text) {
+  FilePart part;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (uint64_t* number : {&part.begin, &part.end}) {
+    const auto [rest, error] = std::from_chars(at, end, *number);
+    if (error != std::errc() || rest == end || *rest != ' ') return corrupt("'{}' is no part of a file", text);
+    at = rest + 1;
+  }
+  part.uri.assign(at, end);
+  return part;
+}
 
 Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes) {
   CHECK(bytes > 0, "parts of no bytes");

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file_store.h"
@@ -19,6 +20,10 @@ struct FilePart {
 
   bool operator==(const FilePart&) const = default;
 };
+
+// A part as text: "begin end uri".
+std::string to_text(const FilePart& part);
+Result<FilePart> part_of_text(std::string_view text);
 
 // Parts of about `bytes` each, so that few files still feed many workers. A compressed file can only be read from its
 // beginning: it is one part.

@@ -31,5 +31,14 @@ TEST(FilePart, CompressedFilesAreWhole) {
   EXPECT_THAT(cut(zstd(std::string(100, 'x')), 4), ElementsAre(FilePart{"f", 0, kEnd}));
 }
 
+TEST(FilePart, ComesBackFromItsText) {
+  const FilePart part{.uri = "s3://bucket/a b.txt", .begin = 7};
+  EXPECT_EQ(to_text(part), "7 18446744073709551615 s3://bucket/a b.txt");
+  EXPECT_EQ(part_of_text(to_text(part)).value(), part);
+  for (const char* text : {"", "7", "7 8", "x 8 uri", "7 -1 uri"}) {
+    EXPECT_EQ(part_of_text(text).error().code, Code::kCorrupt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -53,20 +53,23 @@ void Localizer::number_by_appearance(std::span<const Key> features) {
   }
 }
 
-// By key, byte by byte from the lowest. A byte that is the same in all keys, as the upper ones of small ids are, costs
-// no pass.
+// By key, some bits at a time from the lowest. Bits that are the same in all keys, as the upper ones of small ids are,
+// cost no pass.
 void Localizer::sort_seen() {
+  constexpr int kDigitBits = 11;
+  constexpr size_t kDigits = size_t{1} << kDigitBits;
   if (seen_.size() < 2) return;
   Key differ = 0;
   for (const Seen& seen : seen_) differ |= seen.key ^ seen_[0].key;
   aside_.resize(seen_.size());
-  for (int shift = 0; shift < 64; shift += 8) {
-    if (((differ >> shift) & 0xff) == 0) continue;
-    std::array<uint32_t, 256> places{};
-    for (const Seen& seen : seen_) ++places[(seen.key >> shift) & 0xff];
+  for (int shift = 0; shift < 64; shift += kDigitBits) {
+    const auto digit_of = [shift](Key key) { return (key >> shift) % kDigits; };
+    if (digit_of(differ) == 0) continue;
+    std::array<uint32_t, kDigits> places{};
+    for (const Seen& seen : seen_) ++places[digit_of(seen.key)];
     uint32_t before = 0;
     for (uint32_t& place : places) before += std::exchange(place, before);
-    for (const Seen& seen : seen_) aside_[places[(seen.key >> shift) & 0xff]++] = seen;
+    for (const Seen& seen : seen_) aside_[places[digit_of(seen.key)]++] = seen;
     std::swap(seen_, aside_);
   }
 }

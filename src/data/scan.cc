@@ -39,8 +39,7 @@ const char* scan_float(const char* at, const char* end, float& value) {
     decimals = leading_digits(eight);
     if (decimals == 8 || count + decimals > 8) return scan_any_float(first, end, value);
     if (decimals > 0) {
-      constexpr uint32_t kPowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-      digits = digits * kPowers[decimals] + number_of(eight, decimals);
+      digits = digits * static_cast<uint32_t>(kPowersOfTen[decimals]) + number_of(eight, decimals);
       at += decimals;
     }
   }

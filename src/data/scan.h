@@ -18,6 +18,10 @@ inline const char* skip_blanks(const char* at, const char* end) {
   return at;
 }
 
+// Not within the functions: g++ would build them on the stack each time.
+inline constexpr uint64_t kPowersOfTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+inline constexpr double kTenths[] = {1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
+
 // How many of the eight characters at `at` are digits before the first that is none.
 inline size_t leading_digits(uint64_t eight) {
   const uint64_t x = eight ^ 0x3030303030303030;  // a digit is now its value
@@ -48,17 +52,37 @@ inline const char* scan_u64(const char* at, uint64_t& value) {
   uint64_t result = number_of(eight, count);
   at += count;
   while (count == 8) {
-    constexpr uint64_t kPowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     eight = load_eight(at);
     count = leading_digits(eight);
     if (count == 0) break;
-    if (__builtin_mul_overflow(result, kPowers[count], &result) ||
+    if (__builtin_mul_overflow(result, kPowersOfTen[count], &result) ||
         __builtin_add_overflow(result, number_of(eight, count), &result)) {
       return nullptr;
     }
     at += count;
   }
   value = result;
+  return at;
+}
+
+// A number without sign and exponent that has at most seven characters, as most have. Correctly rounded. Returns what
+// follows it; null if this is none of these: scan_float() tells.
+inline const char* scan_short_float(const char* at, float& value) {
+  uint64_t eight = load_eight(at);
+  const size_t whole = leading_digits(eight);
+  if (whole == 0 || whole == 8) return nullptr;
+  size_t count = whole;
+  if (at[whole] == '.') {
+    // Without the point it is a whole number; its place is that of the first byte that stays above.
+    const uint64_t below = (uint64_t{1} << (8 * whole)) - 1;
+    eight = (eight & below) | (eight >> 8 & ~below);  // what comes in from above is no digit
+    count = leading_digits(eight);
+    at += 1;
+  }
+  at += count;
+  if (count == 7 || *at == 'e' || *at == 'E' || *at == '.') return nullptr;
+  // So few digits are exact as a double, and a product that is a little off is never near the middle of two floats.
+  value = static_cast<float>(number_of(eight, count) * kTenths[count - whole]);
   return at;
 }
 

@@ -70,6 +70,26 @@ void expect_same_float(const std::string& text) {
   ASSERT_EQ(rest, expected_rest) << text;
   ASSERT_EQ(value, expected) << text;
   ASSERT_EQ(std::signbit(value), std::signbit(expected)) << text;
+  if (const char* short_rest = scan_short_float(padded.begin(), value); short_rest != nullptr) {
+    ASSERT_EQ(short_rest, expected_rest) << text;
+    ASSERT_EQ(value, expected) << text;
+  }
+}
+
+TEST(Scan, ShortFloatsAreRoundedAsTheLibraryDoes) {
+  Random random(3);
+  for (int i = 0; i < 100000; ++i) {
+    std::string text = std::to_string(random.below(1000000));
+    if (random.below(4) > 0) text.insert(1 + random.below(text.size()), ".");
+    expect_same_float(text);
+    if (HasFatalFailure()) return;
+    float value = 0;
+    ASSERT_NE(scan_short_float(Padded(text).begin(), value), nullptr) << text;
+  }
+  for (const char* text : {"", "x", "-1", ".5", "1e5", "1.5e5", "12345678", "1234.5678", "1.2.3", "nan"}) {
+    float value = 0;
+    EXPECT_EQ(scan_short_float(Padded(text).begin(), value), nullptr) << text;
+  }
 }
 
 TEST(Scan, FloatsAreRoundedAsTheLibraryDoes) {

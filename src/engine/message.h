@@ -8,6 +8,7 @@
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 #include "pscloud/types.h"
+#include "pscloud/work.h"
 
 namespace pscloud {
 
@@ -90,6 +91,51 @@ struct ErrorMessage {
   std::string text;
 };
 
+// Work for all workers, under a name.
+struct OfferWorkMessage {
+  std::string pool;
+  std::vector<std::string> items;
+};
+
+// An item for the worker that asked, or none yet, or none any more.
+struct TakenMessage {
+  enum class State : uint8_t { kGiven = 0, kWait = 1, kEnd = 2 };
+  State state = State::kWait;
+  WorkItem item;
+  std::string waiting_for;
+};
+
+// An item is done. What is to be added goes to the tally of the pool's name, if it counts.
+struct FinishWorkMessage {
+  std::string pool;
+  uint64_t number = 0;
+  std::vector<Addend> addends;
+};
+
+struct YesNoMessage {
+  bool yes = false;
+};
+
+// Adds to a tally, then asks for `count` of its places.
+struct TallyMessage {
+  static constexpr uint32_t kPlacesMax = 1 << 24;
+  std::string tally;
+  std::vector<Addend> addends;
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
+struct TallyReplyMessage {
+  std::vector<double> sums;
+};
+
+// Asks for the rows that have these numbers at one owner, or fewer.
+struct ScanMessage {
+  uint64_t first = 0;
+  uint32_t rows_max = 0;
+  ScanKind kind = ScanKind::kCount;
+};
+
 SharedBuffer encode(const JoinMessage& message);
 SharedBuffer encode(const View& message);
 SharedBuffer encode(const HeartbeatMessage& message);
@@ -98,6 +144,14 @@ SharedBuffer encode(const TextMessage& message);
 SharedBuffer encode(const SyncReplyMessage& message);
 SharedBuffer encode(const ErrorMessage& message);
 SharedBuffer encode(const TableSpec& spec);
+SharedBuffer encode(const OfferWorkMessage& message);
+SharedBuffer encode(const TakenMessage& message);
+SharedBuffer encode(const FinishWorkMessage& message);
+SharedBuffer encode(const YesNoMessage& message);
+SharedBuffer encode(const TallyMessage& message);
+SharedBuffer encode(const TallyReplyMessage& message);
+SharedBuffer encode(const ScanMessage& message);
+SharedBuffer encode(const ScannedRows& rows);
 
 template <class Message>
 Result<Message> decode(Bytes bytes);
@@ -117,6 +171,22 @@ template <>
 Result<ErrorMessage> decode(Bytes bytes);
 template <>
 Result<TableSpec> decode(Bytes bytes);
+template <>
+Result<OfferWorkMessage> decode(Bytes bytes);
+template <>
+Result<TakenMessage> decode(Bytes bytes);
+template <>
+Result<FinishWorkMessage> decode(Bytes bytes);
+template <>
+Result<YesNoMessage> decode(Bytes bytes);
+template <>
+Result<TallyMessage> decode(Bytes bytes);
+template <>
+Result<TallyReplyMessage> decode(Bytes bytes);
+template <>
+Result<ScanMessage> decode(Bytes bytes);
+template <>
+Result<ScannedRows> decode(Bytes bytes);
 
 // Credit, as replies carry it: what a worker may have unanswered at one owner.
 struct Credit {

@@ -109,6 +109,38 @@ RC_GTEST_PROP(Message, TableSpecComesBackAndNoPrefixOfItDoes, ()) {
   RC_ASSERT(*decode<TableSpec>(encode(spec)->span()) == spec);
 }
 
+std::vector<Addend> any_addends() {
+  std::vector<Addend> addends(*rc::gen::inRange(0, 5));
+  for (Addend& addend : addends) addend = {*rc::gen::arbitrary<uint32_t>(), *rc::gen::arbitrary<double>()};
+  return addends;
+}
+
+RC_GTEST_PROP(Message, OfferOfWorkComesBackAndNoPrefixOfItDoes, ()) {
+  OfferWorkMessage message{any_text(kNameBytesMax), {}};
+  for (int i = *rc::gen::inRange(0, 5); i > 0; --i) message.items.push_back(any_text(kTextBytesMax));
+  check_round_trip(message);
+}
+RC_GTEST_PROP(Message, WorkComesBackAndNoPrefixOfItDoes, (uint64_t number, bool repeated)) {
+  using State = TakenMessage::State;
+  check_round_trip(TakenMessage{*rc::gen::element(State::kGiven, State::kWait, State::kEnd),
+                                {number, any_text(kTextBytesMax), repeated},
+                                any_text(kTextBytesMax)});
+}
+RC_GTEST_PROP(Message, EndOfWorkComesBackAndNoPrefixOfItDoes, (uint64_t number)) {
+  check_round_trip(FinishWorkMessage{any_text(kNameBytesMax), number, any_addends()});
+}
+RC_GTEST_PROP(Message, YesAndNoComeBack, (bool yes)) { check_round_trip(YesNoMessage{yes}); }
+RC_GTEST_PROP(Message, TallyComesBackAndNoPrefixOfItDoes, (uint32_t first, uint32_t count, std::vector<double> sums)) {
+  check_round_trip(TallyMessage{any_text(kNameBytesMax), any_addends(), first, count});
+  check_round_trip(TallyReplyMessage{sums});
+}
+RC_GTEST_PROP(Message, ScanComesBackAndNoPrefixOfItDoes,
+              (uint64_t first, uint32_t rows, std::vector<Key> keys, std::vector<float> floats)) {
+  const auto kind = *rc::gen::element(ScanKind::kCount, ScanKind::kNonzero, ScanKind::kAll, ScanKind::kState);
+  check_round_trip(ScanMessage{first, rows, kind});
+  check_round_trip(ScannedRows{first, rows, keys, floats});
+}
+
 template <class Message>
 void check_any_bytes(Bytes bytes) {
   const auto decoded = decode<Message>(bytes);
@@ -133,6 +165,14 @@ TEST(Message, AnyBytesGiveTheMessageTheyAreOrCorrupt) {
     check_any_bytes<SyncReplyMessage>(bytes);
     check_any_bytes<ErrorMessage>(bytes);
     check_any_bytes<TableSpec>(bytes);
+    check_any_bytes<OfferWorkMessage>(bytes);
+    check_any_bytes<TakenMessage>(bytes);
+    check_any_bytes<FinishWorkMessage>(bytes);
+    check_any_bytes<YesNoMessage>(bytes);
+    check_any_bytes<TallyMessage>(bytes);
+    check_any_bytes<TallyReplyMessage>(bytes);
+    check_any_bytes<ScanMessage>(bytes);
+    check_any_bytes<ScannedRows>(bytes);
   }
 }
 

@@ -32,6 +32,4 @@ struct Timing {
   }
 };
 
-inline double in_seconds(Duration d) { return static_cast<double>(d.count()) * 1e-6; }
-
 }  // namespace pscloud

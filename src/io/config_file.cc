@@ -142,6 +142,44 @@ Result<> parse_config(std::string_view text, std::string_view name, pb::Message&
   return {};
 }
 
+Result<> set_config_field(std::string_view assignment, pb::Message& config) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) return invalid("'{}' must be FIELD=VALUE", assignment);
+  const std::string_view path = assignment.substr(0, equals);
+  std::string value(assignment.substr(equals + 1));
+  pb::Message* within = &config;
+  for (std::string_view left = path;;) {
+    const size_t dot = left.find('.');
+    const std::string name(left.substr(0, dot));
+    const pb::FieldDescriptor* field = within->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) {
+      std::vector<std::string> known;
+      for (int i = 0; i < within->GetDescriptor()->field_count(); ++i)
+        known.push_back(within->GetDescriptor()->field(i)->name());
+      return invalid("{}: there is no field {}{}", path, name, meant(name, known));
+    }
+    const bool message = field->message_type() != nullptr;
+    if (dot == std::string_view::npos) {
+      if (message) return invalid("{} has fields of its own: name one of them", path);
+      if (field->type() == pb::FieldDescriptor::TYPE_STRING && !value.starts_with('"')) {
+        value = fmt::format("\"{}\"", pb::CEscape(value));
+      }
+      const pb::Reflection& fields = *within->GetReflection();
+      fields.ClearField(within, field);
+      const std::string text = fmt::format("{}: {}", name, value);
+      FirstError error(within->GetDescriptor(), text, path);
+      pb::TextFormat::Parser parser;
+      parser.RecordErrorsTo(&error);
+      parser.AllowPartialMessage(true);
+      if (!parser.MergeFromString(text, within)) return invalid("{}", error.complaint());
+      return {};
+    }
+    if (!message || field->is_repeated()) return invalid("{}: {} has no fields that can be set", path, name);
+    within = within->GetReflection()->MutableMessage(within, field);
+    left.remove_prefix(dot + 1);
+  }
+}
+
 Result<> read_config(FileStore& store, const std::string& uri, pb::Message& config) {
   const auto input = TRY(open_decompressed(store, uri));
   return parse_config(TRY(read_all(*input, kConfigBytesMax).at(uri)), uri, config);

@@ -16,7 +16,10 @@ namespace pscloud {
 // that was probably meant if there is no such field or value; `name` is the text's in messages.
 Result<> parse_config(std::string_view text, std::string_view name, google::protobuf::Message& config);
 
-// The same from a file.
+// Sets one field, as "async_sgd.minibatch=5000" says; a repeated one has this value alone afterwards.
+Result<> set_config_field(std::string_view assignment, google::protobuf::Message& config);
+
+// All of it from a file.
 Result<> read_config(FileStore& store, const std::string& uri, google::protobuf::Message& config);
 
 }  // namespace pscloud

@@ -72,5 +72,38 @@ TEST(ConfigFile, AFileIsReadFromItsStore) {
   EXPECT_EQ(read_config(store, "d.conf", message).error().code, Code::kNotFound);
 }
 
+TEST(SetConfigField, SetsFieldsOfFieldsByTheirNames) {
+  FieldDescriptorProto message;
+  for (const char* one : {"number=7", "name=a b", "options.packed=true", "type=TYPE_BOOL"}) {
+    const auto set = set_config_field(one, message);
+    EXPECT_TRUE(set) << set.error().message;
+  }
+  EXPECT_EQ(message.number(), 7);
+  EXPECT_EQ(message.name(), "a b");
+  EXPECT_TRUE(message.options().packed());
+  EXPECT_EQ(message.type(), FieldDescriptorProto::TYPE_BOOL);
+}
+
+TEST(SetConfigField, ARepeatedFieldHasThisValueAlone) {
+  google::protobuf::EnumDescriptorProto message;
+  message.add_reserved_name("a");
+  ASSERT_TRUE(set_config_field("reserved_name=b", message));
+  ASSERT_EQ(message.reserved_name_size(), 1);
+  EXPECT_EQ(message.reserved_name(0), "b");
+}
+
+TEST(SetConfigField, MistakesAreNamed) {
+  const auto refusal = [](const char* assignment) {
+    FieldDescriptorProto message;
+    return set_config_field(assignment, message).error().message;
+  };
+  EXPECT_EQ(refusal("number"), "'number' must be FIELD=VALUE");
+  EXPECT_EQ(refusal("nummer=1"), "nummer: there is no field nummer; did you mean number?");
+  EXPECT_EQ(refusal("options.paked=1"), "options.paked: there is no field paked; did you mean packed?");
+  EXPECT_EQ(refusal("options=1"), "options has fields of its own: name one of them");
+  EXPECT_EQ(refusal("name.x=1"), "name.x: name has no fields that can be set");
+  EXPECT_THAT(refusal("number=x"), testing::HasSubstr("number:1:9:"));
+}
+
 }  // namespace
 }  // namespace pscloud

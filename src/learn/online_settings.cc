@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "learn/config.pb.h"
+#include "learn/data_settings.h"
 
 namespace pscloud {
 namespace {
@@ -26,35 +27,6 @@ struct Penalty {
 Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
   if (value < least) return invalid("{} is {}, must be {} or more", field, value, least);
   return static_cast<uint32_t>(value);
-}
-
-Result<TextFormat> text_format(const DataConfig& data, const char* field) {
-  if (data.format() != DataConfig::TEXT) {
-    return invalid("{}.format is {}; only TEXT can be read", field, DataConfig::DataFormat_Name(data.format()));
-  }
-  switch (data.text()) {
-    case DataConfig::DENSE: return TextFormat::kDense;
-    case DataConfig::SPARSE: return TextFormat::kSparse;
-    case DataConfig::SPARSE_BINARY: return TextFormat::kSparseBinary;
-    case DataConfig::ADFEA: return TextFormat::kAdfea;
-    case DataConfig::LIBSVM: return TextFormat::kLibsvm;
-    case DataConfig::TERAFEA: return TextFormat::kTerafea;
-    case DataConfig::VW: return TextFormat::kVw;
-    case DataConfig::CRITEO: return TextFormat::kCriteo;
-  }
-  return invalid("{}.text is {}", field, static_cast<int>(data.text()));
-}
-
-// What is not there yet is refused: a field that is read and ignored would train another model than was asked for.
-Result<> check_data(const DataConfig& data, const char* field) {
-  if (data.file_size() == 0) return invalid("{}.file is missing: where are the data?", field);
-  const auto refuse = [&](const char* name) { return invalid("{}.{} is not supported yet", field, name); };
-  if (data.has_range()) return refuse("range");
-  if (data.has_hdfs()) return refuse("hdfs");
-  if (data.max_num_files_per_worker() >= 0) return refuse("max_num_files_per_worker");
-  if (data.max_num_lines_per_file() >= 0) return refuse("max_num_lines_per_file");
-  if (data.replica() != 1) return refuse("replica");
-  return {};
 }
 
 Result<Loss> loss_of(const Config& config) {

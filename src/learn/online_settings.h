@@ -26,6 +26,7 @@ struct OnlineSettings {
   uint32_t passes = 1;          // over the data
   uint32_t max_delay = 0;       // minibatches begun before an earlier one's push has arrived
   uint32_t report_seconds = 1;  // between two lines of progress
+  bool strict = false;          // a bad line ends the run; else it is counted and left out
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.

@@ -23,6 +23,9 @@ Result<> OnlineWorker::train(const FilePart& part) {
     if (minibatch->pulled) (void)minibatch->pulled->wait();
   }
   begun_.clear();
+  for (const auto& minibatch : done_) {
+    if (minibatch->pushed && !minibatch->updated.empty()) (void)minibatch->pushed->wait();
+  }
   return trained;
 }
 
@@ -40,9 +43,24 @@ Result<> OnlineWorker::train_rows(const FilePart& part) {
     if (!more) break;
   }
   for (const auto& minibatch : done_) {
-    if (minibatch->pushed) TRY(minibatch->pushed->wait());
-    minibatch->pushed.reset();
+    TRY(wait_for_push(*minibatch));
   }
+  return {};
+}
+
+Result<> OnlineWorker::wait_for_push(Minibatch& minibatch) {
+  if (!minibatch.pushed) return {};
+  TRY(minibatch.pushed->wait());
+  minibatch.pushed.reset();
+  if (minibatch.updated.empty()) return {};
+  last_change_ = {};
+  for (size_t i = 0; i < minibatch.updated.size(); ++i) {
+    const double now = minibatch.updated[i];
+    const double change = now - minibatch.weights[i];
+    last_change_.change2 += change * change;
+    last_change_.weights2 += now * now;
+  }
+  minibatch.updated.clear();
   return {};
 }
 
@@ -54,10 +72,9 @@ Result<> OnlineWorker::begin(const RowSlice& rows) {
   } else {
     minibatch = std::move(done_.front());
     done_.pop_front();
-    if (minibatch->pushed) TRY(minibatch->pushed->wait());
+    TRY(wait_for_push(*minibatch));
   }
   minibatch->pulled.reset();
-  minibatch->pushed.reset();
   minibatch->rows.clear();
   minibatch->rows.labels.assign(rows.labels.begin(), rows.labels.end());
   minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
@@ -88,7 +105,12 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
   minibatch.gradient.resize(minibatch.weights.size());
   sum_gradient(rows, minibatch.localizer.columns(), scores, minibatch.gradient);
-  if (minibatch.pulled) minibatch.pushed = worker_.push(table_, minibatch.localizer.keys(), minibatch.gradient);
+  if (minibatch.pulled && std::exchange(measure_, false)) {
+    minibatch.updated.resize(minibatch.weights.size());
+    minibatch.pushed = worker_.push_pull(table_, minibatch.localizer.keys(), minibatch.gradient, minibatch.updated);
+  } else if (minibatch.pulled) {
+    minibatch.pushed = worker_.push(table_, minibatch.localizer.keys(), minibatch.gradient);
+  }
   report_(report);
   return {};
 }

@@ -22,6 +22,12 @@ struct MinibatchReport {
   double auc = 0.5;
 };
 
+// What the push of one minibatch did to the weights of its keys.
+struct WeightChange {
+  double change2 = 0;   // sum of squared changes
+  double weights2 = 0;  // of squared weights afterwards
+};
+
 // Trains online: for each minibatch pulls the weights of its keys, scores it, and pushes the gradient. Borrows all that
 // it is given. One thread.
 class OnlineWorker {
@@ -35,6 +41,10 @@ class OnlineWorker {
 
   const ExampleReader& examples() const { return reader_; }
 
+  // Looks at what the next push does, which costs a little; last_change() tells when it is there.
+  void measure_next_push() { measure_ = true; }
+  const WeightChange& last_change() const { return last_change_; }
+
  private:
   // A minibatch under way, and its memory.
   struct Minibatch {
@@ -43,6 +53,7 @@ class OnlineWorker {
     std::vector<float> weights;
     std::vector<float> scores;
     std::vector<float> gradient;
+    std::vector<float> updated;  // weights after the push, if it is measured
     std::optional<Ticket> pulled;
     std::optional<Ticket> pushed;
   };
@@ -50,12 +61,15 @@ class OnlineWorker {
   Result<> train_rows(const FilePart& part);
   Result<> begin(const RowSlice& rows);
   Result<> finish(Minibatch& minibatch);
+  Result<> wait_for_push(Minibatch& minibatch);
 
   Worker& worker_;
   const Table& table_;
   const OnlineSettings& settings_;
   std::function<void(const MinibatchReport&)> report_;
   ExampleReader reader_;
+  bool measure_ = false;
+  WeightChange last_change_;
   std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1 within train(); the oldest in front
   std::deque<std::unique_ptr<Minibatch>> done_;   // but for their pushes
 };

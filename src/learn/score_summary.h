@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "pscloud/work.h"
+
 namespace pscloud {
 
 // How well scores tell examples with a label above 0 from the others: of any number of examples, in 16 MB. Scores are
@@ -15,6 +17,11 @@ class ScoreSummary {
   // Scores that are no numbers count as wrong in every respect.
   void add(std::span<const float> labels, std::span<const float> scores);
   void add(const ScoreSummary& other);
+
+  // As sums in a tally, of which zeros are left out, and back again: `sums` are those from place `first` on.
+  static constexpr uint32_t kPlaces = 3 + (2 << 20);
+  std::vector<Addend> addends() const;
+  void add_sums(uint32_t first, std::span<const double> sums);
 
   uint64_t examples() const { return examples_; }
   // The chance that one of the first kind has a higher score than one of the others; equal ones count half. 0.5 if

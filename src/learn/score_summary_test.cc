@@ -88,5 +88,25 @@ TEST(ScoreSummary, NothingIsNoReasonToFail) {
   EXPECT_EQ(summary.logloss(), 0);
 }
 
+TEST(ScoreSummary, ComesBackFromASumOfTallies) {
+  ScoreSummary first;
+  first.add(std::vector<float>{1, 0, 1}, std::vector<float>{0.5f, -0.5f, 3});
+  ScoreSummary second;
+  second.add(std::vector<float>{0, 1}, std::vector<float>{0.5f, -8});
+  std::vector<double> tally(ScoreSummary::kPlaces);
+  for (const auto* part : {&first, &second}) {
+    for (const Addend& addend : part->addends()) tally.at(addend.place) += addend.value;
+  }
+  ScoreSummary both;
+  constexpr uint32_t kCut = 1'000'001;
+  both.add_sums(0, std::span(tally).first(kCut));
+  both.add_sums(kCut, std::span(tally).subspan(kCut));
+  first.add(second);
+  EXPECT_EQ(both.examples(), 5u);
+  EXPECT_EQ(both.auc(), first.auc());
+  EXPECT_EQ(both.accuracy(), first.accuracy());
+  EXPECT_EQ(both.logloss(), first.logloss());
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -62,6 +62,11 @@ std::string_view frame_type_name(FrameType type) {
     case FrameType::kPushPull: return "push_pull";
     case FrameType::kClock: return "clock";
     case FrameType::kReply: return "reply";
+    case FrameType::kOfferWork: return "offer_work";
+    case FrameType::kTakeWork: return "take_work";
+    case FrameType::kFinishWork: return "finish_work";
+    case FrameType::kTally: return "tally";
+    case FrameType::kScan: return "scan";
   }
   return "unknown";
 }

@@ -39,9 +39,19 @@ enum class FrameType : uint8_t {
   kPushPull = 68,
   kClock = 69,
   kReply = 70,
+  kOfferWork = 71,
+  kTakeWork = 72,
+  kFinishWork = 73,
+  kTally = 74,
+  kScan = 75,
 };
 bool is_known(FrameType type);
-inline bool is_request(FrameType type) { return type >= FrameType::kCreateTable && type < FrameType::kReply; }
+inline bool is_request(FrameType type) { return type >= FrameType::kCreateTable && type != FrameType::kReply; }
+// Requests that only read, or read what they have written: if the answer is lost, they are simply done again.
+inline bool is_read(FrameType type) {
+  return type == FrameType::kOpenTable || type == FrameType::kPull || type == FrameType::kPushPull ||
+         type == FrameType::kScan;
+}
 std::string_view frame_type_name(FrameType type);
 
 // Flags of a frame.

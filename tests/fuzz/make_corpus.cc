@@ -73,6 +73,14 @@ void add_messages(const Corpus& corpus) {
   add(5, "sync_reply", encode(SyncReplyMessage{7, 1, 64, {3, 4}}));
   add(6, "error", encode(ErrorMessage{Code::kNotFound, "no such table"}));
   add(7, "table_spec", encode(spec));
+  add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}}));
+  add(9, "taken", encode(TakenMessage{TakenMessage::State::kGiven, {1, "part 1", true}, "worker 1"}));
+  add(10, "finish_work", encode(FinishWorkMessage{"train", 1, {{0, 1}, {3, 0.5}}}));
+  add(11, "yes", encode(YesNoMessage{true}));
+  add(12, "tally", encode(TallyMessage{"train", {{2, -1}}, 1, 8}));
+  add(13, "tally_reply", encode(TallyReplyMessage{{1, 0, 0.5}}));
+  add(14, "scan", encode(ScanMessage{7, 100, ScanKind::kState}));
+  add(15, "scanned", encode(ScannedRows{9, 1, {3, 4}, {0, 0.5f}}));
 }
 
 void add_payloads(const Corpus& corpus) {

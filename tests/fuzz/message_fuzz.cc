@@ -20,9 +20,11 @@ void run(Bytes bytes) {
   CHECK(decode<Message>(again->span()).has_value());
 }
 
-constexpr void (*kDecoders[])(Bytes) = {run<JoinMessage>,  run<View>,        run<HeartbeatMessage>,
-                                        run<LeaveMessage>, run<TextMessage>, run<SyncReplyMessage>,
-                                        run<ErrorMessage>, run<TableSpec>};
+constexpr void (*kDecoders[])(Bytes) = {
+    run<JoinMessage>,       run<View>,         run<HeartbeatMessage>, run<LeaveMessage>,      run<TextMessage>,
+    run<SyncReplyMessage>,  run<ErrorMessage>, run<TableSpec>,        run<OfferWorkMessage>,  run<TakenMessage>,
+    run<FinishWorkMessage>, run<YesNoMessage>, run<TallyMessage>,     run<TallyReplyMessage>, run<ScanMessage>,
+    run<ScannedRows>};
 
 }  // namespace
 }  // namespace pscloud

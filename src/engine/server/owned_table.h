@@ -60,6 +60,12 @@ class OwnedTable {
   // Where the rows of a pull in place lie, or for no rows the versions of all; in memory from `lend`.
   Result<SharedBuffer> pull_in_place(const Operation& operation, const Lender& lend);
 
+  // As TableStore's. What has not taken effect yet is not in it.
+  ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const {
+    return store_->scan(first, rows_max, kind);
+  }
+  size_t floats(ScanKind kind) const { return store_->floats(kind); }
+
   // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number.
   void settle(uint32_t minimum);
   // The least minimum at which settle() has something to do; UINT32_MAX if none.

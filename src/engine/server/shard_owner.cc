@@ -11,10 +11,7 @@ namespace {
 constexpr size_t kEarlySyncsMax = 4096;
 // A worker that asks but does not read would make its replies pile up here.
 constexpr uint64_t kUnsentBytesMax = uint64_t{256} << 20;
-// To move more would hold up everybody, and its versions fit into a frame.
-constexpr uint64_t kPublishBytesMax = uint64_t{2} << 30;
 constexpr uint32_t kCreditBytesMin = 256u << 10;
-constexpr size_t kBorrowBytesMin = 64 << 10;  // less is better sent together with other replies
 
 // A message as the payload of a reply.
 Result<EncodedPayload> message(Result<SharedBuffer> text) {
@@ -27,9 +24,11 @@ ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transpor
     : options_(std::move(options)),
       updaters_(updaters),
       transport_(transport),
+      clock_(clock),
       random_(random),
       metrics_(metrics),
       member_(options_.member, transport, clock, random, *this),
+      board_([this](uint64_t session) { return name_of(session); }),
       requests_(metrics.counter("pscloud_requests_total", "requests taken in")),
       repeated_(metrics.counter("pscloud_repeated_requests_total", "requests that had been taken in before")),
       pushed_rows_(metrics.counter("pscloud_pushed_rows_total", "rows updated by pushes")),
@@ -87,6 +86,7 @@ void ShardOwner::on_view(const View& view) {
     const NodeInfo* node = view.find(entry.first);
     if (node != nullptr && node->state == NodeState::kLive) return false;
     gate_.remove(entry.first);
+    board_.forget(entry.first);
     return true;
   });
   for (const NodeInfo& node : view.nodes) {
@@ -145,7 +145,7 @@ void ShardOwner::on_request(LaneId lane, Frame frame) {
   }
   Session& session = found->second;
   if (session.lane != lane) return;  // an old lane, or one that has not asked to be served
-  session.failed.erase(session.failed.begin(), session.failed.lower_bound(frame.header.ack));
+  session.answers.erase(session.answers.begin(), session.answers.lower_bound(frame.header.ack));
 
   if (frame.header.flags & kFlagOutcomeOnly) {
     if (frame.header.seq <= session.stream.accepted()) answer_again(session, frame);
@@ -180,6 +180,20 @@ bool ShardOwner::take_in(Session& session, const Frame& frame) {
       accept();
       reply(session, header.seq, message(open_table(frame)));
       return true;
+    case FrameType::kScan:
+      accept();
+      reply(session, header.seq, message(scan_table(frame)));
+      return true;
+    case FrameType::kOfferWork:
+    case FrameType::kTakeWork:
+    case FrameType::kFinishWork:
+    case FrameType::kTally: {
+      accept();
+      const Result<SharedBuffer> answer = board_.serve(frame, clock_.now());
+      session.keep_answer(header.seq, answer);
+      reply(session, header.seq, message(answer));
+      return true;
+    }
     case FrameType::kClock: {
       accept();
       if (auto finished = finish_clock(session, header); !finished) reply(session, header.seq, finished.error());
@@ -208,13 +222,13 @@ void ShardOwner::answer_again(Session& session, const Frame& frame) {
   repeated_.add();
   const auto waits = std::ranges::find(session.waiting, header.seq, &Operation::seq);
   if (waits != session.waiting.end()) return send_waiting(session, *waits);
-  if (const auto failed = session.failed.find(header.seq); failed != session.failed.end()) {
-    return reply(session, header.seq, Error{failed->second.code, failed->second.text});
+  if (const auto kept = session.answers.find(header.seq); kept != session.answers.end()) {
+    return reply(session, header.seq, message(Result<SharedBuffer>(kept->second)));
   }
   if (header.type == FrameType::kOpenTable) return reply(session, header.seq, message(open_table(frame)));
-  const bool reads = header.type == FrameType::kPull || header.type == FrameType::kPushPull;
+  if (header.type == FrameType::kScan) return reply(session, header.seq, message(scan_table(frame)));
   const bool outcome_only = (header.flags & kFlagOutcomeOnly) != 0;
-  if (outcome_only || !(reads || (options_.sabotage.no_dedup && header.type == FrameType::kPush))) {
+  if (outcome_only || !(is_read(header.type) || (options_.sabotage.no_dedup && header.type == FrameType::kPush))) {
     return reply(session, header.seq, EncodedPayload{});
   }
   bool keys_unknown = false;
@@ -226,34 +240,6 @@ void ShardOwner::answer_again(Session& session, const Frame& frame) {
   } else {
     serve(session, *operation, !options_.sabotage.no_dedup);
   }
-}
-
-Result<SharedBuffer> ShardOwner::create_table(const Frame& frame) {
-  TableSpec spec = TRY(decode<TableSpec>(frame.bytes()));
-  const TableId id = table_id(spec.name);
-  if (const auto found = tables_.find(id); found != tables_.end()) {
-    const TableSpec& there = found->second.rows->spec();
-    if (there == spec) return SharedBuffer();
-    if (there.name != spec.name) {
-      return invalid("tables '{}' and '{}' cannot both exist: their names have the same hash; rename one", there.name,
-                     spec.name);
-    }
-    return invalid("table '{}' exists with another spec; open it, or give the new one another name", spec.name);
-  }
-  const uint64_t used = table_bytes();
-  const uint64_t left = options_.memory_max > used ? options_.memory_max - used : 0;
-  auto rows = TRY(OwnedTable::make(spec, updaters_, owner_, owners_, left));
-  tables_.emplace(id, HeldTable{std::move(rows), {metrics_, spec.name}});
-  return SharedBuffer();
-}
-
-Result<SharedBuffer> ShardOwner::open_table(const Frame& frame) {
-  const TextMessage name = TRY(decode<TextMessage>(frame.bytes()));
-  const auto found = tables_.find(table_id(name.text));
-  if (found != tables_.end() && found->second.rows->spec().name == name.text) return encode(found->second.rows->spec());
-  std::string known;
-  for (const auto& [id, table] : tables_) known += (known.empty() ? "" : ", ") + table.rows->spec().name;
-  return not_found("no table '{}'; there {}", name.text, known.empty() ? "is none yet" : "are: " + known);
 }
 
 Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
@@ -280,105 +266,12 @@ Result<> ShardOwner::finish_clock(Session& session, const FrameHeader& header) {
   return {};
 }
 
-Result<Operation> ShardOwner::read_operation(Session& session, const Frame& frame, bool& keys_unknown) {
-  const FrameHeader& header = frame.header;
-  const auto found = tables_.find(header.table);
-  if (found == tables_.end()) {
-    return not_found("no table with id {} on this server: create or open it before use", header.table);
-  }
-  const TableSpec& spec = found->second.rows->spec();
-  Operation operation;
-  operation.type = header.type;
-  operation.session = header.session;
-  operation.rank = session.info.rank;
-  operation.seq = header.seq;
-  operation.table = header.table;
-  operation.clock = gate_.clock(header.session);
-  operation.needed = ClockGate::needed(spec.consistency, operation.clock);
-  operation.range = (header.flags & kFlagRange) != 0;
-  operation.in_place = (header.flags & kFlagInPlace) != 0;
-  if (operation.in_place && !(operation.range && operation.type == FrameType::kPull)) {
-    return invalid("only rows of a dense table that are pulled by their numbers can stay in place");
-  }
-  operation.first = header.extra;
-  operation.count = header.count;
-  if (uint64_t{header.count} * spec.width * sizeof(float) > kPayloadBytesMax - 1024) {
-    return invalid("{} rows of width {} are more than one message holds", header.count, spec.width);
-  }
-  KeyCache& cache = session.key_caches.try_emplace(header.table, options_.key_cache_bytes).first->second;
-  auto payload =
-      TRY(decode_payload(frame, header.count, spec.width, !operation.range, operation.pushes(), {&random_, &cache}));
-  if (payload.keys_unknown) {
-    keys_unknown = true;
-    return operation;
-  }
-  operation.keys = std::move(payload.keys);
-  operation.values = std::move(payload.values);
-  const uint64_t plain_bytes = operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
-  operation.bytes = kFrameHeaderBytes + plain_bytes;
-  found->second.traffic.push.add(plain_bytes, frame.payload_size());
-  return operation;
-}
-
 void ShardOwner::gate_operation(Session& session, Operation operation) {
   if (operation.needed <= gate_.minimum() || options_.sabotage.no_gate) return serve(session, operation, false);
   send_waiting(session, operation);
   operation.values.own();  // a worker that gives up may use its memory again
   session.waiting_bytes += operation.bytes;
   session.waiting.push_back(std::move(operation));
-}
-
-void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
-  if (operation.type == FrameType::kClock) return reply(session, operation.seq, EncodedPayload{});
-  const HeldTable& held = tables_.at(operation.table);
-  OwnedTable& table = *held.rows;
-  if (operation.in_place) return reply(session, operation.seq, pull_in_place(session, table, operation));
-  const uint32_t count = operation.count;
-  const uint64_t seq = operation.seq;  // a push to a bsp table keeps the operation
-  const uint64_t first = operation.first;
-  const bool pulls = operation.pulls();
-  const bool pushes = operation.pushes() && !repeated;
-  const size_t bytes = pulls ? size_t{count} * table.spec().width * sizeof(float) : 0;
-  // The network sends from the table itself; shared memory takes values best while they are made.
-  const bool borrow = pulls && operation.range && bytes >= kBorrowBytesMin && table.spec().pull_filters.empty() &&
-                      transport_.borrows(session.lane);
-  Buffer buffer;
-  if (pulls && !borrow) buffer = transport_.allocate(session.lane, bytes);
-  const std::span<float> values(reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float));
-  const auto apply = [&]() -> Result<> {
-    if (pulls) pulled_rows_.add(count);
-    if (!pushes) return borrow ? Result<>() : table.pull(operation, values);
-    pushed_rows_.add(count);
-    const uint64_t others = table_bytes() - table.bytes();
-    table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
-    return pulls && !borrow ? table.push_pull(operation, values) : table.push(operation);
-  };
-  const auto outcome = [&]() -> Result<EncodedPayload> {
-    if (pulls || pushes) TRY(apply());
-    if (!pulls) return EncodedPayload{};
-    if (borrow) {
-      held.traffic.pull.add(bytes, bytes);
-      return EncodedPayload{.head = nullptr, .values = TRY(table.borrow(first, count)), .plain = true};
-    }
-    const Floats floats(std::make_shared<const Buffer>(std::move(buffer)));
-    auto encoded = encode_payload(table.spec().pull_filters, {}, floats, count, {&random_, nullptr});
-    // A value that a filter cannot carry still has to reach the worker.
-    if (!encoded) encoded = encode_payload({}, {}, floats, count, {&random_, nullptr});
-    held.traffic.pull.add(bytes, encoded->size());
-    return encoded;
-  };
-  reply(session, seq, outcome(), pulls ? count : 0);
-}
-
-// Nothing is copied: the worker reads the table itself.
-Result<EncodedPayload> ShardOwner::pull_in_place(const Session& session, OwnedTable& table,
-                                                 const Operation& operation) {
-  if (!transport_.shares_memory(session.lane)) return unavailable("this worker is not on the machine of the server");
-  if (!table.spec().pull_filters.empty()) return invalid("table '{}' has filters for pulls", table.spec().name);
-  if (table.bytes() > kPublishBytesMax) return unavailable("table '{}' is too large to be moved", table.spec().name);
-  pulled_rows_.add(operation.count);
-  const auto lend = [this](size_t size) { return transport_.lend(size); };
-  return EncodedPayload{.head = nullptr, .values = TRY(table.pull_in_place(operation, lend)), .in_place = true};
 }
 
 // Lets through what the clocks allow by now, step by step, so that each read sees the very clock it asked for.
@@ -421,7 +314,7 @@ void ShardOwner::reply(Session& session, uint64_t seq, const Result<EncodedPaylo
     outcome->put_in(frame);
   } else {
     const ErrorMessage error{outcome.error().code, outcome.error().message};
-    session.keep_failure(seq, error);
+    session.keep_answer(seq, outcome.error());
     frame.header.flags |= kFlagError;
     frame.payload = encode(error);
   }
@@ -444,10 +337,12 @@ void ShardOwner::send_waiting(Session& session, const Operation& operation) {
 }
 
 std::string ShardOwner::holding_back(uint32_t needed) const {
-  return gate_.holding_back(needed, [&](uint64_t id) {
-    const auto found = sessions_.find(id);
-    return found == sessions_.end() ? std::string("a worker that left") : found->second.info.name();
-  });
+  return gate_.holding_back(needed, [&](uint64_t id) { return name_of(id); });
+}
+
+std::string ShardOwner::name_of(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? std::string("a worker that left") : found->second.info.name();
 }
 
 void ShardOwner::send(LaneId lane, FrameType type, uint64_t session, uint64_t seq, SharedBuffer payload) {

@@ -16,6 +16,7 @@
 #include "engine/message.h"
 #include "engine/sabotage.h"
 #include "engine/server/clock_gate.h"
+#include "engine/server/job_board.h"
 #include "engine/server/owned_table.h"
 #include "engine/server/request_stream.h"
 #include "engine/traffic.h"
@@ -60,6 +61,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
 
   // For the simulator's checks.
   const ClockGate& gate() const { return gate_; }
+  const JobBoard& board() const { return board_; }
   const OwnedTable* table(TableId id) const;
   uint64_t held_bytes(uint64_t session) const;
   bool holds(Key key) const { return owners_ > 0 && owner_of(key, owners_) == owner_; }
@@ -74,17 +76,17 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
     bool clock_begun = false;       // has sent its first clock
     std::deque<Operation> waiting;  // accepted, but the gate is closed; in order
     uint64_t waiting_bytes = 0;
-    std::map<uint64_t, ErrorMessage> failed;  // answers that may have to be given again
+    std::map<uint64_t, Result<SharedBuffer>> answers;  // that may have to be given again: errors, and the board's
     std::map<TableId, KeyCache> key_caches;
 
     // Not without end for a worker that never says what it has heard; far more than one can have unanswered.
-    void keep_failure(uint64_t seq, const ErrorMessage& error) {
-      failed[seq] = error;
-      if (failed.size() <= kFailedMax) return;
-      const auto oldest = failed.begin();
-      failed.erase(oldest->first == seq ? std::next(oldest) : oldest);
+    void keep_answer(uint64_t seq, const Result<SharedBuffer>& answer) {
+      answers.insert_or_assign(seq, answer);
+      if (answers.size() <= kAnswersMax) return;
+      const auto oldest = answers.begin();
+      answers.erase(oldest->first == seq ? std::next(oldest) : oldest);
     }
-    static constexpr size_t kFailedMax = 4096;
+    static constexpr size_t kAnswersMax = 4096;
   };
 
   struct HeldTable {
@@ -104,6 +106,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   void answer_again(Session& session, const Frame& frame);
   Result<SharedBuffer> create_table(const Frame& frame);
   Result<SharedBuffer> open_table(const Frame& frame);
+  Result<SharedBuffer> scan_table(const Frame& frame) const;
   Result<> finish_clock(Session& session, const FrameHeader& header);
   void gate_operation(Session& session, Operation operation);
   void serve(Session& session, Operation& operation, bool repeated);
@@ -119,11 +122,13 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   Credit credit() const;
   uint64_t table_bytes() const;
   std::string holding_back(uint32_t needed) const;
+  std::string name_of(uint64_t session) const;
   void schedule_wake();
 
   const Options options_;
   const UpdaterCatalog& updaters_;
   Transport& transport_;
+  Clock& clock_;
   Random& random_;
   Metrics& metrics_;
   Member member_;
@@ -134,6 +139,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   std::map<uint64_t, std::pair<LaneId, FrameHeader>> early_syncs_;  // from workers that our view does not have yet
   std::map<TableId, HeldTable> tables_;
   ClockGate gate_;
+  JobBoard board_;
   uint32_t served_minimum_ = 0;
   bool expelled_ = false;
   Error failure_{Code::kUnavailable, ""};

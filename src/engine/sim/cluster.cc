@@ -348,7 +348,7 @@ void SimCluster::check_end() {
 }
 
 void SimCluster::violated(const std::string& what) {
-  if (violation_.empty()) violation_ = what;
+  if (violation_.empty()) violation_ = what;  // nothing is no violation
 }
 
 std::string SimCluster::host_name(int host) const {

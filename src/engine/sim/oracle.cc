@@ -7,6 +7,23 @@
 
 namespace pscloud {
 
+std::string WorkOracle::given(uint64_t number, bool repeated) {
+  if (repeated || given_.insert(number).second) return {};
+  return fmt::format("item {} of the work was given twice as if for the first time", number);
+}
+
+std::string WorkOracle::counted(uint64_t number) {
+  if (counted_.insert(number).second) return {};
+  return fmt::format("item {} of the work counts twice", number);
+}
+
+std::string WorkOracle::ended(uint64_t items) const {
+  for (uint64_t number = 0; number < items; ++number) {
+    if (!finished_.contains(number)) return fmt::format("all work is done, but nobody has done item {}", number);
+  }
+  return {};
+}
+
 Oracle::Oracle(std::vector<TableSpec> tables, std::vector<Key> keys, uint32_t columns)
     : tables_(std::move(tables)),
       keys_(std::move(keys)),
@@ -38,6 +55,7 @@ void Oracle::ends(uint32_t column, Life life) { workers_[column].life = life; }
 void Oracle::begins_anew() {
   for (Cell& pushes : cells_) pushes = {};
   seen_.clear();
+  work_ = {};
   for (Worker& worker : workers_) {
     if (!worker.begun) continue;
     worker.life = Life::kLost;

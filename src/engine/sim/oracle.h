@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,24 @@
 #include "pscloud/types.h"
 
 namespace pscloud {
+
+// Knows what became of the items of work that the workers share. Violations come back as text.
+class WorkOracle {
+ public:
+  // A worker was told that it has this item.
+  std::string given(uint64_t number, bool repeated);
+  // It says that it is done with it.
+  void finishes(uint64_t number) { finished_.insert(number); }
+  // It was told that this counts.
+  std::string counted(uint64_t number);
+  // It was told that all `items` are done.
+  std::string ended(uint64_t items) const;
+
+ private:
+  std::set<uint64_t> given_;  // for the first time
+  std::set<uint64_t> finished_;
+  std::set<uint64_t> counted_;
+};
 
 // Knows what every worker has pushed and been told, and so what a table may hold at any moment.
 // Each incarnation of a worker has a column of its own and adds 1 to it, so that a row says exactly whose pushes
@@ -40,6 +59,7 @@ class Oracle {
   void ends(uint32_t column, Life life);
   // Scheduler and servers died together and new ones began the job anew: what was before is no part of it.
   void begins_anew();
+  WorkOracle& work() { return work_; }
   Life life(uint32_t column) const { return workers_[column].life; }
 
   // A read is remembered when it is asked for and judged when it is answered. Violations come back as text.
@@ -81,6 +101,7 @@ class Oracle {
   uint32_t columns_;
   std::vector<Cell> cells_;
   std::vector<Worker> workers_;
+  WorkOracle work_;
   std::map<std::tuple<uint32_t, uint32_t, size_t, uint32_t>, uint32_t> seen_;  // reader, table, key, column
 };
 

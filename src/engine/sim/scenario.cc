@@ -68,14 +68,16 @@ Scenario Scenario::draw(Random& random) {
   if (s.worker_crashes == 0 && s.workers_min == 0 && random.chance(0.5)) {
     s.script.barrier_every = 1 + static_cast<uint32_t>(random.below(2));
   }
+  if (random.chance(0.5)) s.script.work = 1 + static_cast<uint32_t>(random.below(6));
   s.script.impatient = random.uniform() * 0.8;
   if (random.chance(0.5)) s.script.think_max = milliseconds(1 + random.below(500));
   return s;
 }
 
 uint64_t Scenario::bytes_held_max() const {
-  const uint64_t largest = kFrameHeaderBytes + 256 + keys.size() * (sizeof(Key) + incarnations * sizeof(float));
-  return std::max<uint64_t>(credit.bytes, largest);
+  const uint64_t rows = keys.size() * (sizeof(Key) + incarnations * sizeof(float));
+  const uint64_t work = uint64_t{script.work} * 16;  // their offer
+  return std::max<uint64_t>(credit.bytes, kFrameHeaderBytes + 256 + std::max(rows, work));
 }
 
 std::string Scenario::text() const {
@@ -88,11 +90,12 @@ std::string Scenario::text() const {
                             : fmt::format("ssp({})", table.consistency.staleness));
   }
   return fmt::format(
-      "{} server processes of {} owners, {} workers (at least {}), tables{}, lose {:.3f} repeat {:.3f} reorder {:.3f} "
+      "{} server processes of {} owners, {} workers (at least {}), tables{}, {} items of work, lose {:.3f} repeat "
+      "{:.3f} reorder {:.3f} "
       "slow "
       "{:.3f} cut {:.3f}, {} partitions, {} pauses, crashes of {} workers, {} servers, {} schedulers",
-      processes, owners, workers, workers_min, list, faults.lose, faults.repeat, faults.reorder, faults.slow,
-      faults.cut, partitions, pauses, worker_crashes, server_crashes, scheduler_crashes);
+      processes, owners, workers, workers_min, list, script.work, faults.lose, faults.repeat, faults.reorder,
+      faults.slow, faults.cut, partitions, pauses, worker_crashes, server_crashes, scheduler_crashes);
 }
 
 }  // namespace pscloud

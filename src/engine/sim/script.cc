@@ -7,6 +7,11 @@
 
 namespace pscloud {
 
+namespace {
+constexpr const char* kPool = "work";
+constexpr Duration kWorkPause = std::chrono::milliseconds(50);
+}  // namespace
+
 Script::Script(Options options, WorkerCore& core, Oracle& oracle, Random& random,
                std::function<void(const std::string&)> violation,
                std::function<void(Duration, std::function<void()>)> later)
@@ -119,13 +124,7 @@ void Script::end_round() {
   operation_ = 0;
   ++round_;
   if (round_ > options_.rounds) {
-    core_.leave(false, "", [this](const Result<>& result) {
-      if (dead_ || ended_) return;
-      ended_ = true;
-      oracle_.ends(options_.column, result ? Oracle::Life::kDone : Oracle::Life::kLost);
-      if (!result) error_ = result.error();
-    });
-    return;
+    return options_.work > 0 ? offer_work() : leave();
   }
   oracle_.ticked(options_.column);
   const bool barrier = options_.barrier_every > 0 && round_ % options_.barrier_every == 0;
@@ -141,6 +140,81 @@ void Script::end_round() {
   } else {
     core_.tick(then);
   }
+}
+
+void Script::leave() {
+  core_.leave(false, "", [this](const Result<>& result) {
+    if (dead_ || ended_) return;
+    ended_ = true;
+    oracle_.ends(options_.column, result ? Oracle::Life::kDone : Oracle::Life::kLost);
+    if (!result) error_ = result.error();
+  });
+}
+
+// Asks the first owner, which has the work.
+template <class Message>
+void Script::ask_board(FrameType type, const SharedBuffer& payload, std::function<void(const Message&)> then) {
+  auto answer = std::make_shared<SharedBuffer>();
+  std::vector<Slice> slices(1);
+  slices[0].part.type = type;
+  slices[0].part.raw = payload;
+  slices[0].sink = [answer](const Part::Answer& got) { *answer = got.raw; };
+  core_.submit("work", std::move(slices), guarded([this, answer, then = std::move(then)] {
+                 const auto message = decode<Message>(*answer ? (*answer)->span() : Bytes{});
+                 if (!message) return violation_("an answer about work cannot be read: " + message.error().message);
+                 then(*message);
+               }));
+}
+
+void Script::offer_work() {
+  OfferWorkMessage offer{.pool = kPool, .items = {}};
+  for (uint32_t i = 0; i < options_.work; ++i) offer.items.push_back(fmt::format("item {}", i));
+  ask_board<YesNoMessage>(FrameType::kOfferWork, encode(offer), [this](const YesNoMessage& same) {
+    if (!same.yes) violation_("the work is not that which was offered");
+    take_work();
+  });
+}
+
+void Script::take_work() {
+  if (dead_ || ended_) return;
+  ask_board<TakenMessage>(FrameType::kTakeWork, encode(TextMessage{kPool}), [this](const TakenMessage& taken) {
+    switch (taken.state) {
+      case TakenMessage::State::kGiven: {
+        const uint64_t number = taken.item.number;
+        if (taken.item.text != fmt::format("item {}", number)) violation_("an item of work is not what was offered");
+        violation_(oracle_.work().given(number, taken.item.repeated));
+        return later_(Duration(1 + static_cast<int64_t>(random_.below(options_.think_max.count() + 1))),
+                      [this, number] { finish_work(number); });
+      }
+      case TakenMessage::State::kWait:
+        if (taken.waiting_for.empty()) violation_("a worker waits for work and is not told for whom");
+        return later_(kWorkPause, [this] { take_work(); });
+      case TakenMessage::State::kEnd: break;
+    }
+    violation_(oracle_.work().ended(options_.work));
+    check_tally();
+  });
+}
+
+void Script::finish_work(uint64_t number) {
+  if (dead_ || ended_) return;
+  oracle_.work().finishes(number);
+  const FinishWorkMessage finish{.pool = kPool, .number = number, .addends = {{.place = 3, .value = 1}}};
+  ask_board<YesNoMessage>(FrameType::kFinishWork, encode(finish), [this, number](const YesNoMessage& counts) {
+    if (counts.yes) violation_(oracle_.work().counted(number));
+    take_work();
+  });
+}
+
+// Every item has added 1 to it, and none twice.
+void Script::check_tally() {
+  const TallyMessage message{.tally = kPool, .addends = {}, .first = 3, .count = 1};
+  ask_board<TallyReplyMessage>(FrameType::kTally, encode(message), [this](const TallyReplyMessage& reply) {
+    if (reply.sums != std::vector<double>{static_cast<double>(options_.work)}) {
+      violation_(fmt::format("{} items of work add up to {}", options_.work, reply.sums.empty() ? 0 : reply.sums[0]));
+    }
+    leave();
+  });
 }
 
 }  // namespace pscloud

@@ -12,7 +12,8 @@
 namespace pscloud {
 
 // What one incarnation of a worker does in a simulated job: creates the tables, then rounds of pushes and pulls on
-// random keys, some waited for and some not, clocks, barriers; then goodbye. Tells the oracle everything.
+// random keys, some waited for and some not, clocks, barriers; then shares the work with the others until all of it is
+// done; then goodbye. Tells the oracle everything.
 class Script {
  public:
   struct Options {
@@ -20,6 +21,7 @@ class Script {
     uint32_t rounds = 3;
     uint32_t operations = 4;     // in a round
     uint32_t barrier_every = 0;  // rounds; 0: never. All workers alike, or their program would be wrong
+    uint32_t work = 0;           // items to share
     double impatient = 0.3;      // chance not to wait for an answer
     Duration think_max{};        // pause before the next step, at most
   };
@@ -38,6 +40,13 @@ class Script {
   std::vector<size_t> choose_keys(uint32_t table, bool range);
   void think();  // then next()
   void end_round();
+  void offer_work();
+  void take_work();
+  void finish_work(uint64_t number);
+  void check_tally();
+  void leave();
+  template <class Message>
+  void ask_board(FrameType type, const SharedBuffer& payload, std::function<void(const Message&)> then);
   void fail(const Error& why);
   std::function<void(const Result<>&)> guarded(std::function<void()> then);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/table/scan_rows.h"
 #include "engine/table/table_check.h"
 
 namespace pscloud {
@@ -102,6 +103,12 @@ Result<PublishedRows> DenseTable::publish(const Lender& lend) {
   versions_ = {{reinterpret_cast<uint64_t*>(first_version), versions}, spec_.width};
   published_ = {std::make_shared<const Buffer>(std::span(first_version, versions * sizeof(uint64_t)), all), all};
   return published_;
+}
+
+ScannedRows DenseTable::scan(uint64_t first, uint64_t rows_max, ScanKind kind) const {
+  return scan_rows(first, std::min(rows_max, rows() - std::min(first, rows())), kind, spec_.width, [&](uint64_t row) {
+    return RowParts{first_row_ + row, values() + row * spec_.width, {states() + row * state_width_, state_width_}};
+  });
 }
 
 uint64_t DenseTable::bytes() const {

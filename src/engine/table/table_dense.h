@@ -27,9 +27,11 @@ class DenseTable final : public TableStore {
   Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
   Result<PublishedRows> publish(const Lender& lend) override;
+  ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const override;
 
   const TableSpec& spec() const override { return spec_; }
   uint64_t rows() const override { return row_count_; }
+  size_t state_width() const override { return state_width_; }
   uint64_t bytes() const override;
 
  private:

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "engine/table/prefetch.h"
 #include "engine/table/row_finder.h"
+#include "engine/table/scan_rows.h"
 #include "engine/table/table_check.h"
 
 namespace pscloud {
@@ -137,6 +138,14 @@ Result<> SparseTable::push_pull_range(uint64_t, std::span<const float>, std::spa
 Result<std::span<const float>> SparseTable::view_range(uint64_t, uint64_t) const { return not_dense(); }
 Result<> SparseTable::prepare_push_range(uint64_t, std::span<const float>) { return not_dense(); }
 Result<PublishedRows> SparseTable::publish(const Lender&) { return not_dense(); }
+
+ScannedRows SparseTable::scan(uint64_t first, uint64_t rows_max, ScanKind kind) const {
+  return scan_rows(first, std::min(rows_max, rows() - std::min(first, rows())), kind, spec_.width, [&](uint64_t row) {
+    const auto number = static_cast<uint32_t>(row);
+    const float* const floats = rows_.floats(number);
+    return RowParts{rows_.key(number), floats, {floats + spec_.width, state_width_}};
+  });
+}
 
 Result<> SparseTable::prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
   TRY(check_keys(keys, values.size(), memo).at(place_));

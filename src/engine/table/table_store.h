@@ -55,12 +55,21 @@ class TableStore {
   // kInvalid for a sparse table.
   virtual Result<PublishedRows> publish(const Lender& lend) = 0;
 
+  // Rows first, first+1, ... as they are numbered here, at most so many. Rows keep their numbers.
+  virtual ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const = 0;
+  // Floats of each row in it.
+  size_t floats(ScanKind kind) const {
+    if (kind == ScanKind::kCount) return 0;
+    return spec().width + (kind == ScanKind::kState ? state_width() : 0);
+  }
+
   // It may grow to this. A table that never grows has no use for it.
   virtual void limit_bytes(uint64_t bytes_max) { (void)bytes_max; }
 
   virtual const TableSpec& spec() const = 0;
   virtual uint64_t rows() const = 0;
-  virtual uint64_t bytes() const = 0;  // memory of rows, state and index
+  virtual size_t state_width() const = 0;  // floats that the updater keeps beside a row
+  virtual uint64_t bytes() const = 0;      // memory of rows, state and index
 };
 
 }  // namespace pscloud

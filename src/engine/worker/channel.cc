@@ -166,7 +166,7 @@ void Channel::on_sync_reply(const Frame& frame) {
       resent_.add();
       // A push that arrived needs only its answer; a read is done again.
       const bool arrived = seq <= state->accepted;
-      transmit(seq, sent, arrived && !sent.part.pulls() && sent.part.type != FrameType::kOpenTable);
+      transmit(seq, sent, arrived && !is_read(sent.part.type));
     }
   }
   pump();

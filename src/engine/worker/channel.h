@@ -25,7 +25,7 @@ namespace pscloud {
 struct Part {
   FrameType type = FrameType::kPull;
   TableId table = 0;
-  std::shared_ptr<const TableSpec> spec;  // of the table; null for clock, create and open
+  std::shared_ptr<const TableSpec> spec;  // of the table that is pushed to or pulled from; else null
   uint32_t clock = 0;
   bool range = false;
   uint64_t in_place_bytes = 0;  // of a pull of where the rows lie; else 0
@@ -34,12 +34,12 @@ struct Part {
   std::vector<Key> keys;
   Floats values;
   std::span<float> out;                // of a pull whose rows lie together; else the answer is for `done` to spread
-  SharedBuffer raw;                    // payload of create and open
+  SharedBuffer raw;                    // payload of the other requests
   std::shared_ptr<const bool> wanted;  // false: given up, `out` is the user's again
 
   struct Answer {
     Floats values;     // of a pull
-    SharedBuffer raw;  // of open, and of a pull in place
+    SharedBuffer raw;  // of a pull in place, and of the other requests
   };
   std::function<void(Result<Answer>)> done;  // called once
 

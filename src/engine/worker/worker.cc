@@ -19,6 +19,9 @@ namespace {
 
 // Errors of requests whose tickets were dropped that are shown; after these it is noise.
 constexpr int kUnheardMax = 5;
+// Between two questions for work while others have it all.
+constexpr Duration kTakePauseFirst = std::chrono::milliseconds(5);
+constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
 class Completion {
@@ -159,8 +162,60 @@ class WorkerImpl final : public Worker {
     return on_loop([this](WorkerCore::Done done) { core_->barrier(std::move(done)); });
   }
 
+  int parts() const override { return static_cast<int>(owners_); }
+
+  Result<ScannedRows> scan(const Table& table, int part, uint64_t first, ScanKind kind) override {
+    const auto spec = TRY(spec_of(table));
+    if (part < 0 || part >= parts()) return invalid("part {} of table '{}': it has {}", part, spec->name, parts());
+    const ScanMessage message{.first = first, .rows_max = UINT32_MAX, .kind = kind};
+    const SharedBuffer answer = TRY(to_owner(static_cast<uint32_t>(part), fmt::format("scan of table '{}'", spec->name),
+                                             FrameType::kScan, encode(message), table.id));
+    return decode<ScannedRows>(bytes_in(answer));
+  }
+
+  Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) override {
+    const OfferWorkMessage message{.pool = std::string(pool), .items = {items.begin(), items.end()}};
+    for (const std::string& item : items) {
+      if (item.size() > kTextBytesMax)
+        return invalid("an item of work has {} bytes, at most {}", item.size(), kTextBytesMax);
+    }
+    const SharedBuffer encoded = encode(message);
+    if (encoded->size() > kPayloadBytesMax) {
+      return invalid("{} items of work '{}' are {} bytes, at most {} fit", items.size(), pool, encoded->size(),
+                     kPayloadBytesMax);
+    }
+    return TRY(ask_board<YesNoMessage>(FrameType::kOfferWork, pool, encoded)).yes;
+  }
+
+  Result<std::optional<WorkItem>> take_work(std::string_view pool) override {
+    Duration pause = kTakePauseFirst;
+    while (true) {
+      auto taken = TRY(ask_board<TakenMessage>(FrameType::kTakeWork, pool, encode(TextMessage{std::string(pool)})));
+      if (taken.state == TakenMessage::State::kGiven) return std::move(taken.item);
+      if (taken.state == TakenMessage::State::kEnd) return std::nullopt;
+      log_debug("work '{}': waits for {}", pool, taken.waiting_for);
+      MutexLock lock(mutex_);
+      if (ended_.wait_for(mutex_, pause, [this] { return left_.load(); })) return unavailable("this worker has left");
+      pause = std::min(pause * 2, kTakePauseMax);
+    }
+  }
+
+  Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends) override {
+    const FinishWorkMessage message{
+        .pool = std::string(pool), .number = number, .addends = {addends.begin(), addends.end()}};
+    return TRY(ask_board<YesNoMessage>(FrameType::kFinishWork, pool, encode(message))).yes;
+  }
+
+  Result<std::vector<double>> tally(std::string_view name, std::span<const Addend> addends, uint32_t first,
+                                    uint32_t count) override {
+    const TallyMessage message{
+        .tally = std::string(name), .addends = {addends.begin(), addends.end()}, .first = first, .count = count};
+    return TRY(ask_board<TallyReplyMessage>(FrameType::kTally, name, encode(message))).sums;
+  }
+
   Result<> leave() override {
     if (left_.exchange(true)) return {};
+    ended_.notify_all();
     return say_goodbye(false, "");
   }
 
@@ -175,20 +230,26 @@ class WorkerImpl final : public Worker {
   }
   int rank() const override { return rank_; }
   int servers() const override { return servers_; }
-  int workers() const override {
-    return loop_->ask<int>(
-        [this] {
-          return static_cast<int>(std::ranges::count_if(core_->member().view().nodes, [](const NodeInfo& node) {
-            return node.role == Role::kWorker && node.state == NodeState::kLive;
-          }));
-        },
-        0);
+  int workers() const override { return static_cast<int>(live_ranks().size()); }
+  bool is_first() const override {
+    const std::vector<uint32_t> ranks = live_ranks();
+    return !ranks.empty() && std::ranges::min(ranks) == static_cast<uint32_t>(rank_);
   }
   uint32_t current_clock() const override {
     return loop_->ask<uint32_t>([this] { return core_->clock(); }, 0);
   }
 
  private:
+  std::vector<uint32_t> live_ranks() const {
+    std::vector<uint32_t> ranks;
+    loop_->look([&] {
+      for (const NodeInfo& node : core_->member().view().nodes) {
+        if (node.role == Role::kWorker && node.state == NodeState::kLive) ranks.push_back(node.rank);
+      }
+    });
+    return ranks;
+  }
+
   static void run_callbacks(CallbackQueue& queue) {
     std::function<void()> task;
     while (true) {
@@ -229,6 +290,30 @@ class WorkerImpl final : public Worker {
     return on_loop([this, what, type, payload, sink](WorkerCore::Done done) {
       core_->submit_to_all(what, type, payload, sink, std::move(done));
     });
+  }
+
+  // What one owner answers.
+  Result<SharedBuffer> to_owner(uint32_t owner, const std::string& what, FrameType type, const SharedBuffer& payload,
+                                TableId table) {
+    auto answer = std::make_shared<SharedBuffer>();
+    TRY(on_loop([this, owner, what, type, payload, table, answer](WorkerCore::Done done) {
+      std::vector<Slice> slices(1);
+      slices[0].owner = owner;
+      slices[0].part.type = type;
+      slices[0].part.table = table;
+      slices[0].part.raw = payload;
+      slices[0].sink = [answer](const Part::Answer& got) { *answer = got.raw; };
+      core_->submit(what, std::move(slices), std::move(done));
+    }));
+    return *answer;
+  }
+  static Bytes bytes_in(const SharedBuffer& buffer) { return buffer ? buffer->span() : Bytes{}; }
+
+  template <class Answer>
+  Result<Answer> ask_board(FrameType type, std::string_view name, const SharedBuffer& payload) {
+    if (name.size() > kNameBytesMax) return invalid("a name of {} bytes; at most {}", name.size(), kNameBytesMax);
+    const std::string what = fmt::format("{} '{}'", frame_type_name(type), name);
+    return decode<Answer>(bytes_in(TRY(to_owner(0, what, type, payload, 0))));
   }
 
   // Requests share one copy of each spec.
@@ -381,6 +466,7 @@ class WorkerImpl final : public Worker {
   uint32_t owners_ = 0;
 
   Mutex mutex_;
+  CondVar ended_;
   std::map<TableId, std::shared_ptr<const TableSpec>> specs_ GUARDED_BY(mutex_);
   std::map<TableId, std::map<uint32_t, OwnerMemory>> views_ GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<const Buffer>> lent_ GUARDED_BY(mutex_);

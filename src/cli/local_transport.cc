@@ -1,4 +1,4 @@
-#include "cli/bench_transport.h"
+#include "cli/local_transport.h"
 
 #include <CLI/CLI.hpp>
 
@@ -11,7 +11,7 @@ constexpr const char* kTransports[] = {"auto", "inproc", "shm", "tcp", "tls"};
 
 }  // namespace
 
-void add_transport_flags(CLI::App& verb, BenchTransport& transport, bool with_processes) {
+void add_transport_flags(CLI::App& verb, LocalTransport& transport, bool with_processes) {
   const std::vector<std::string> names(std::begin(kTransports), std::end(kTransports));
   add_choice(verb, "--transport", transport.name, names, "auto, inproc, shm, tcp or tls [auto]", "NAME");
   if (!with_processes) return;
@@ -20,7 +20,7 @@ void add_transport_flags(CLI::App& verb, BenchTransport& transport, bool with_pr
              "own: each node is one; threads: all in this one [own]", "WHICH");
 }
 
-Result<> check_transport(const BenchTransport& transport) {
+Result<> check_transport(const LocalTransport& transport) {
   if (transport.lent && !transport.shared_memory()) {
     return invalid("--lent needs shared memory: choose --transport shm; {} copies", transport.name);
   }

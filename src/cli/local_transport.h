@@ -10,8 +10,8 @@ class App;
 
 namespace pscloud {
 
-// How the nodes of a benchmark talk: the flags that every `pscloud bench` shares.
-struct BenchTransport {
+// How the nodes of a job on this machine talk.
+struct LocalTransport {
   std::string name = "auto";
   bool lent = false;           // push from memory that servers read in place, and read in theirs
   std::string processes = "";  // own or threads; empty chooses
@@ -21,10 +21,10 @@ struct BenchTransport {
   bool own_processes() const { return processes != "threads" && name != "inproc"; }
 };
 
-// --transport, and --processes where `with_processes`.
-void add_transport_flags(CLI::App& verb, BenchTransport& transport, bool with_processes);
+// The flags that every `pscloud bench` shares: --transport, and --processes where `with_processes`.
+void add_transport_flags(CLI::App& verb, LocalTransport& transport, bool with_processes);
 
 // kInvalid names what is there instead, if this program cannot do what was asked for.
-Result<> check_transport(const BenchTransport& transport);
+Result<> check_transport(const LocalTransport& transport);
 
 }  // namespace pscloud

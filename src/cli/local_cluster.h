@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_transport.h"
 #include "cli/child_process.h"
 #include "cli/line_channel.h"
+#include "cli/local_transport.h"
 #include "pscloud/node.h"
 
 namespace pscloud {
@@ -28,19 +28,19 @@ class ScratchCertificates {
   std::string folder_;
 };
 
-struct BenchClusterSpec {
+struct LocalClusterSpec {
   int servers = 1;
   int server_threads = 1;
   int workers = 1;
-  BenchTransport transport;
+  LocalTransport transport;
 };
 
-// The scheduler and the servers of a benchmark: the scheduler in this process, each server in one of its own or, if
-// the transport wants it, here too. When this ends, so do they.
-class BenchCluster {
+// The scheduler and the servers of a job on this machine: the scheduler in this process, each server in one of its own
+// or, if the transport wants it, here too. When this ends, so do they.
+class LocalCluster {
  public:
   // Returns when all are up.
-  static Result<std::unique_ptr<BenchCluster>> start(const BenchClusterSpec& spec, const Cancelled& cancelled);
+  static Result<std::unique_ptr<LocalCluster>> start(const LocalClusterSpec& spec, const Cancelled& cancelled);
 
   // What a worker needs to join: one of this process, or one of another by its environment.
   const NodeOptions& worker_options() const { return worker_options_; }
@@ -60,12 +60,12 @@ class BenchCluster {
     LineChannel lines;
   };
 
-  explicit BenchCluster(const BenchClusterSpec& spec) : spec_(spec) {}
+  explicit LocalCluster(const LocalClusterSpec& spec) : spec_(spec) {}
   Result<NodeOptions> options_for(Role role);
   Result<> start_nodes(const Cancelled& cancelled);
   Result<> start_server_process();
 
-  const BenchClusterSpec spec_;
+  const LocalClusterSpec spec_;
   ScratchCertificates certificates_;
   std::string scheduler_address_;
   std::unique_ptr<Node> scheduler_;

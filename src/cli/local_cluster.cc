@@ -1,4 +1,4 @@
-#include "cli/bench_cluster.h"
+#include "cli/local_cluster.h"
 
 #include <fmt/core.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* kJob = "bench";
-constexpr uint64_t kMemoryMax = uint64_t{64} << 30;  // as much as the machine has: a benchmark sets its own sizes
+constexpr const char* kJob = "local";
+constexpr uint64_t kMemoryMax = uint64_t{64} << 30;  // as much as the machine has
 constexpr milliseconds kStartTimeout{60000};
 constexpr milliseconds kEndTimeout{20000};
 
@@ -28,7 +28,7 @@ ScratchCertificates::~ScratchCertificates() {
 Result<std::string> ScratchCertificates::issue(Role role) {
   constexpr std::chrono::hours kValidity{24};
   if (folder_.empty()) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "pscloud-bench-XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "pscloud-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
       return unavailable("cannot make a folder for certificates in {}",
                          std::filesystem::temp_directory_path().string());
@@ -42,13 +42,13 @@ Result<std::string> ScratchCertificates::issue(Role role) {
   return out;
 }
 
-Result<std::unique_ptr<BenchCluster>> BenchCluster::start(const BenchClusterSpec& spec, const Cancelled& cancelled) {
-  std::unique_ptr<BenchCluster> cluster(new BenchCluster(spec));
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const LocalClusterSpec& spec, const Cancelled& cancelled) {
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(spec));
   TRY(cluster->start_nodes(cancelled));
   return cluster;
 }
 
-Result<NodeOptions> BenchCluster::options_for(Role role) {
+Result<NodeOptions> LocalCluster::options_for(Role role) {
   NodeOptions options;
   options.role = role;
   options.job = kJob;
@@ -65,7 +65,7 @@ Result<NodeOptions> BenchCluster::options_for(Role role) {
   return options;
 }
 
-Result<> BenchCluster::start_nodes(const Cancelled& cancelled) {
+Result<> LocalCluster::start_nodes(const Cancelled& cancelled) {
   const bool inproc = spec_.transport.name == "inproc";
   if (inproc) worker_options_.local = make_local_network();
   scheduler_address_ = inproc ? "inproc:scheduler" : "127.0.0.1:0";
@@ -86,7 +86,7 @@ Result<> BenchCluster::start_nodes(const Cancelled& cancelled) {
   return {};
 }
 
-Result<> BenchCluster::start_server_process() {
+Result<> LocalCluster::start_server_process() {
   const NodeOptions options = TRY(options_for(Role::kServer));
   std::vector<std::string> arguments{"node",        "--role",          "server",   "--quiet",
                                      "--scheduler", options.scheduler, "--job",    options.job,
@@ -101,7 +101,7 @@ Result<> BenchCluster::start_server_process() {
   return {};
 }
 
-std::vector<std::string> BenchCluster::worker_environment() const {
+std::vector<std::string> LocalCluster::worker_environment() const {
   std::vector<std::string> environment{"PSCLOUD_ROLE=worker", "PSCLOUD_SCHEDULER=" + worker_options_.scheduler,
                                        "PSCLOUD_JOB=" + worker_options_.job};
   if (worker_options_.insecure) environment.emplace_back("PSCLOUD_INSECURE=1");
@@ -110,21 +110,21 @@ std::vector<std::string> BenchCluster::worker_environment() const {
   return environment;
 }
 
-double BenchCluster::server_cpu_s() const {
+double LocalCluster::server_cpu_s() const {
   if (server_processes_.empty()) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0;
   for (const ServerProcess& server : server_processes_) sum += server.process.cpu_s();
   return sum;
 }
 
-double BenchCluster::server_resident_bytes() const {
+double LocalCluster::server_resident_bytes() const {
   if (server_processes_.empty()) return ChildProcess::resident_bytes_of(0);
   double sum = 0;
   for (const ServerProcess& server : server_processes_) sum += server.process.resident_bytes();
   return sum;
 }
 
-Result<> BenchCluster::wait() {
+Result<> LocalCluster::wait() {
   for (auto& server : server_threads_) TRY(server->wait());
   for (ServerProcess& server : server_processes_) TRY(server.process.wait(kEndTimeout).at("a server"));
   return scheduler_->wait();

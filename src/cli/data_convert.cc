@@ -1,0 +1,62 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/data_flags.h"
+#include "cli/data_verb.h"
+#include "cli/exit_code.h"
+#include "data/text_writer.h"
+
+namespace pscloud {
+namespace {
+
+struct ConvertCommand {
+  DataFlags data;
+  std::string to;
+  std::string out;
+};
+
+Result<uint64_t> convert(const ConvertCommand& command) {
+  const TextFormat format = TRY(text_format_of(command.to));
+  const auto store = make_local_store();
+  const auto output = TRY(store->create(command.out));
+  uint64_t written = 0;
+  std::string text;
+  TRY(for_each_example(command.data, [&](const RowSlice& rows) -> Result<bool> {
+    text.clear();
+    TRY(append_text(format, rows, written, text));
+    TRY(output->write(text));
+    written += rows.rows();
+    return true;
+  }));
+  TRY(output->commit());
+  return written;
+}
+
+}  // namespace
+
+void add_data_convert(CLI::App& verb, Action& action) {
+  const auto command = std::make_shared<ConvertCommand>();
+  add_data_flags(verb, command->data, "patterns of the files to read");
+  verb.add_option("--to", command->to, "LIBSVM, VW, SPARSE, SPARSE_BINARY, ADFEA, TERAFEA or CRITEO")
+      ->type_name("NAME")
+      ->required();
+  verb.add_option("--out", command->out, "the file to write")->type_name("FILE")->required();
+  verb.footer(R"(Reads examples in one format and writes them in another:
+
+  pscloud data convert 'data/part.*' --format ADFEA --to LIBSVM --out all.libsvm
+
+What the other format has no place for, such as values in ADFEA, is an error.)");
+  verb.callback([command, &action] {
+    action = [command] {
+      const auto written = convert(*command);
+      if (!written) return fail(written.error());
+      fmt::print("{} examples in {}\n", *written, command->out);
+      return kExitDone;
+    };
+  });
+}
+
+}  // namespace pscloud

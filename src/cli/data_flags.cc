@@ -1,0 +1,50 @@
+#include "cli/data_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/progress.h"
+#include "data/text_writer.h"
+#include "io/counting_store.h"
+#include "io/file_pattern.h"
+#include "learn/bad_lines.h"
+
+namespace pscloud {
+
+void add_data_flags(CLI::App& verb, DataFlags& flags, const char* about) {
+  verb.add_option("files", flags.patterns, about)->type_name("FILES")->required();
+  verb.add_option("--format", flags.format,
+                  "LIBSVM, VW, SPARSE, SPARSE_BINARY, DENSE, ADFEA, TERAFEA or CRITEO [LIBSVM]")
+      ->type_name("NAME");
+}
+
+Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<Result<bool>(const RowSlice&)>& take) {
+  constexpr size_t kRows = 1000;
+  const TextFormat format = TRY(text_format_of(flags.format));
+  const auto store = make_local_store();
+  CountingStore counting(*store);
+  const std::vector<FileInfo> files = TRY(find_files(*store, flags.patterns));
+  uint64_t bytes_all = 0;
+  for (const FileInfo& file : files) bytes_all += file.size;
+  ExampleReader reader(counting, make_parser(format, false));
+  BadLineComplaints complaints;
+  Progress progress;
+  uint64_t next_shown = 0;
+  const auto counts = [&] {
+    return ReadCounts{.files = files.size(), .bytes = counting.bytes_read(), .bad_lines = reader.bad_lines()};
+  };
+  for (const FileInfo& file : files) {
+    TRY(reader.open({.uri = file.uri}));
+    while (true) {
+      const RowSlice rows = TRY(reader.next(kRows));
+      if (rows.rows() == 0) break;
+      if (!TRY(take(rows))) return counts();
+      if (counting.bytes_read() < next_shown) continue;
+      next_shown = counting.bytes_read() + (64 << 20);
+      progress.show(fmt::format("{} of {} MB", counting.bytes_read() >> 20, bytes_all >> 20));
+    }
+    TRY(complaints.complain(*store, reader, false));
+  }
+  return counts();
+}
+
+}  // namespace pscloud

@@ -1,0 +1,124 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "cli/exit_code.h"
+#include "cli/interruption.h"
+#include "cli/local_cluster.h"
+#include "cli/verb.h"
+#include "io/config_file.h"
+#include "io/file_pattern.h"
+#include "learn/config.pb.h"
+#include "learn/evaluation.h"
+
+namespace pscloud {
+namespace {
+
+constexpr const char* kEvaluateAbout = R"(Scores examples by a model and says how well that went:
+
+  validation_data { format: TEXT text: LIBSVM file: "data/test.*" }
+  model_input { format: TEXT file: "model/clicks_S.*" }
+
+  pscloud evaluate clicks_test.conf
+
+auc is the chance that a positive example has a higher score than a negative
+one; accuracy the share of scores with the sign of the label; logloss the mean
+of -ln(p), p being the chance that the model gave to what happened.)";
+
+struct EvaluateCommand {
+  std::string config;
+  std::vector<std::string> assignments;
+  int threads = 0;
+  bool strict = false;
+  bool json = false;
+};
+
+void print_evaluation(const Evaluation& evaluation, bool json) {
+  const ScoreSummary& scores = evaluation.scores;
+  if (json) {
+    JsonWriter writer;
+    writer.begin_object().field("model_files", evaluation.model_files).field("weights", evaluation.weights);
+    writer.field("data_files", evaluation.data_files).field("examples", scores.examples());
+    writer.field("bad_lines", evaluation.bad_lines).field("auc", scores.auc());
+    writer.field("accuracy", scores.accuracy()).field("logloss", scores.logloss()).end_object();
+    fmt::print("{}\n", writer.text());
+    return;
+  }
+  fmt::print("find {} model files\nload {} model entries\nfind {} data files\nload {} examples\n",
+             evaluation.model_files, evaluation.weights, evaluation.data_files, scores.examples());
+  if (evaluation.bad_lines > 0) fmt::print("{} bad lines were left out\n", evaluation.bad_lines);
+  fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scores.auc(), scores.accuracy(), scores.logloss());
+}
+
+Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled& cancelled) {
+  const auto store = make_local_store();
+  PS::LM::Config config;
+  TRY(read_config(*store, command.config, config));
+  for (const std::string& one : command.assignments) TRY(set_config_field(one, config).at("--set"));
+  EvaluationSettings settings = TRY(evaluation_settings(config).at(command.config));
+  settings.strict = command.strict;
+  TRY(find_files(*store, settings.model_files));  // or there is nothing to start for
+  TRY(find_files(*store, settings.files));
+
+  LocalClusterSpec spec;
+  spec.workers =
+      command.threads > 0 ? command.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  spec.transport.name = "inproc";
+  const auto cluster = TRY(LocalCluster::start(spec, cancelled));
+  const auto evaluate_as_worker = [&]() -> Result<Evaluation> {
+    const auto worker = TRY(Worker::join(cluster->worker_options()));
+    auto evaluation = evaluate(*worker, *store, settings);
+    TRY(worker->leave());
+    return evaluation;
+  };
+  Mutex mutex;
+  std::optional<Result<Evaluation>> outcome;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < spec.workers; ++i) {
+      threads.emplace_back([&] {
+        auto one = evaluate_as_worker();
+        MutexLock lock(mutex);
+        if (!outcome || !*outcome) outcome = std::move(one);
+      });
+    }
+  }
+  auto evaluation = TRY(*std::move(outcome));
+  TRY(cluster->wait());
+  return evaluation;
+}
+
+int run_evaluate(const EvaluateCommand& command) {
+  set_log_level(LogLevel::kWarning);
+  const Interruption interruption;
+  const auto evaluation = evaluate_here(command, interruption.cancelled());
+  if (interruption.happened()) return fail_interrupted();
+  if (!evaluation) return fail(evaluation.error());
+  print_evaluation(*evaluation, command.json);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& verb, Action& action) {
+  const auto command = std::make_shared<EvaluateCommand>();
+  verb.add_option("config", command->config, "the file that says what to evaluate")->type_name("CONF")->required();
+  verb.add_option("--threads", command->threads, "[all cores]")->type_name("N")->check(CLI::PositiveNumber);
+  verb.add_option("--set", command->assignments, "FIELD=VALUE instead of what the config says")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+  verb.add_flag("--strict", command->strict, "end at the first line that is no example");
+  verb.add_flag("--json", command->json, "for programs");
+  verb.footer(kEvaluateAbout);
+  verb.callback([command, &action] { action = [command] { return run_evaluate(*command); }; });
+}
+
+}  // namespace pscloud

@@ -1,0 +1,162 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/exit_code.h"
+#include "cli/interruption.h"
+#include "cli/progress.h"
+#include "cli/train_job.h"
+#include "cli/train_report.h"
+#include "cli/verb.h"
+#include "pscloud/environment.h"
+
+namespace pscloud {
+namespace {
+
+constexpr const char* kTrainAbout = R"(Trains a sparse linear model on text files, as a config says (examples/linear):
+
+  training_data { format: TEXT text: LIBSVM file: "data/part.*" }
+  model_output { format: TEXT file: "model/clicks" }
+  loss { type: LOGIT }
+  penalty { type: L1 lambda: 1 }
+  learning_rate { type: DECAY alpha: 0.1 beta: 1 }
+  async_sgd { algo: FTRL minibatch: 1000 }
+
+  pscloud train clicks.conf                           all in this process
+  pscloud train clicks.conf --servers 2 --workers 2   processes of their own
+  pscloud train clicks.conf --set async_sgd.num_data_pass=3
+
+The table on stdout has a line each async_sgd.report_interval seconds: the
+means of loss, AUC and accuracy are over all examples so far, each scored
+before the model learned from it. |w|_0 counts the weights that are not zero;
+updt ratio is how much one minibatch changed its weights, as a share of them.
+
+A line that is no example is counted, left out, and shown if it is among the
+first. If a worker dies, the others do its part again, and say so.
+
+With PSCLOUD_ROLE=worker in the environment it takes part in a job of
+schedulers and servers that run elsewhere (docs/node-environment.md).)";
+
+struct TrainCommand {
+  TrainJob job{.config = {}, .assignments = {}, .threads = 0};
+  bool as_worker = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+void print_summary(const OnlineProgress& progress, bool json) {
+  const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
+  if (!json) {
+    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero\n", progress.examples,
+               progress.seconds, rate, progress.nonzero);
+    if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
+    return;
+  }
+  JsonWriter writer;
+  writer.begin_object().field("examples", progress.examples).field("seconds", progress.seconds);
+  writer.field("examples_per_s", rate).field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
+  writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
+  writer.field("bad_lines", progress.bad_lines).end_object();
+  fmt::print("{}\n", writer.text());
+}
+
+// A worker that `pscloud train` has started: it tells its parent.
+int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
+  const auto say = [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  const auto run = [&]() -> Result<OnlineProgress> {
+    const OnlineSettings settings = TRY(train_settings(command.job));
+    return join_train_job(settings, options, command.job.threads,
+                          [&](const OnlineProgress& progress) { say("progress " + encode_progress(progress)); });
+  };
+  const auto outcome = run();
+  if (outcome) {
+    say("done " + encode_progress(*outcome));
+    return kExitDone;
+  }
+  say(fmt::format("{} {}", outcome.error().code == Code::kInvalid ? "invalid" : "failed", outcome.error().message));
+  return exit_code(outcome.error().code);
+}
+
+int run_train(TrainCommand command) {
+  const Environment environment = process_environment();
+  NodeOptions options;
+  if (auto applied = apply_environment(environment, options); !applied) return fail(applied.error());
+  if (command.job.threads == 0) {
+    command.job.threads =
+        command.job.servers > 0 ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
+  // What happens to nodes that this command has started is its own business.
+  const bool joins = environment("PSCLOUD_ROLE").has_value() || environment("DMLC_ROLE").has_value();
+  if (command.as_worker || !joins) set_log_level(LogLevel::kWarning);
+  if (command.as_worker) return serve_as_worker(command, options);
+  if (command.job.workers > 0 && command.job.servers == 0) {
+    return fail_usage("--workers are processes: they need --servers", "`pscloud train --help` tells more");
+  }
+  if (command.job.workers == 0) command.job.workers = 1;
+
+  const Interruption interruption;
+  Progress live;
+  bool begun = false;
+  const auto print_line = [&](const OnlineProgress& progress) {
+    if (!std::exchange(begun, true)) fmt::print("{}\n", online_table_header());
+    fmt::print("{}\n", online_table_line(progress));
+  };
+  const ShowProgress show = [&](const OnlineProgress& progress) {
+    if (command.quiet || command.json) return;
+    live.show("");
+    print_line(progress);
+    std::fflush(stdout);
+    live.show(live_line(progress));
+  };
+  const auto run = [&]() -> Result<OnlineProgress> {
+    if (!joins) return run_train_job(command.job, show, interruption.cancelled());
+    if (options.role != Role::kWorker) {
+      return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
+    }
+    return join_train_job(TRY(train_settings(command.job)), options, command.job.threads, show);
+  };
+  const auto outcome = run();
+  live.show("");
+  if (interruption.happened()) return fail_interrupted();
+  if (!outcome) return fail(outcome.error());
+  if (!command.quiet && !command.json) print_line(*outcome);
+  print_summary(*outcome, command.json);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_train(CLI::App& verb, Action& action) {
+  const auto command = std::make_shared<TrainCommand>();
+  verb.add_option("config", command->job.config, "the file that says what to train")->type_name("CONF")->required();
+  verb.add_option("--servers", command->job.servers, "processes that hold the model [0: this one]")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--workers", command->job.workers, "processes that train, with --servers [1]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--threads", command->job.threads, "that train: here [all cores], or in each worker process [1]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--set", command->job.assignments, "FIELD=VALUE instead of what the config says")
+      ->type_name("FIELD=VALUE")
+      ->allow_extra_args(false);
+  verb.add_flag("--strict", command->job.strict, "end at the first line that is no example");
+  verb.add_flag("--quiet", command->quiet, "no table");
+  verb.add_flag("--json", command->json, "for programs");
+  verb.add_flag("--as-worker", command->as_worker)->group("");
+  verb.footer(kTrainAbout);
+  verb.callback([command, &action] { action = [command] { return run_train(*command); }; });
+}
+
+}  // namespace pscloud

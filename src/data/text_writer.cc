@@ -1,0 +1,181 @@
+#include "data/text_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "base/suggest.h"
+
+namespace pscloud {
+namespace {
+
+constexpr std::pair<const char*, TextFormat> kFormats[] = {
+    {"LIBSVM", TextFormat::kLibsvm}, {"VW", TextFormat::kVw},
+    {"SPARSE", TextFormat::kSparse}, {"SPARSE_BINARY", TextFormat::kSparseBinary},
+    {"ADFEA", TextFormat::kAdfea},   {"TERAFEA", TextFormat::kTerafea},
+    {"CRITEO", TextFormat::kCriteo}, {"DENSE", TextFormat::kDense},
+};
+
+// One row of a slice.
+struct Row {
+  bool positive;
+  uint64_t number;
+  std::span<const Key> keys;
+  std::span<const float> values;  // empty: all are 1
+  std::span<const uint16_t> groups;
+
+  float value(size_t i) const { return values.empty() ? 1 : values[i]; }
+  uint16_t group(size_t i) const { return groups.empty() ? 0 : groups[i]; }
+  bool is_binary() const {
+    return std::ranges::all_of(values, [](float value) { return value == 1; });
+  }
+};
+
+void put(std::string& text, uint64_t number) {
+  const fmt::format_int digits(number);
+  text.append(digits.data(), digits.size());
+}
+
+void put(std::string& text, float value) {
+  if (value == 1) {
+    text += '1';
+    return;
+  }
+  std::array<char, 32> digits;
+  const auto [end, error] = std::to_chars(digits.begin(), digits.end(), value);
+  text.append(digits.begin(), end);
+}
+
+void write_libsvm(const Row& row, std::string& text) {
+  text += row.positive ? '1' : '0';
+  for (size_t i = 0; i < row.keys.size(); ++i) {
+    text += ' ';
+    put(text, row.keys[i]);
+    text += ':';
+    put(text, row.value(i));
+  }
+}
+
+void write_vw(const Row& row, std::string& text) {
+  text += row.positive ? "1 |f" : "-1 |f";
+  for (size_t i = 0; i < row.keys.size(); ++i) {
+    text += ' ';
+    put(text, row.keys[i]);
+    if (row.value(i) == 1) continue;
+    text += ':';
+    put(text, row.value(i));
+  }
+}
+
+void write_grouped(const Row& row, bool with_values, std::string& text) {
+  text += row.positive ? "1;" : "-1;";
+  for (size_t i = 0; i < row.keys.size(); ++i) {
+    if (i == 0 || row.group(i) != row.group(i - 1)) {
+      text += i == 0 ? " " : "; ";
+      put(text, uint64_t{row.group(i)});
+    }
+    text += ' ';
+    put(text, row.keys[i]);
+    if (!with_values) continue;
+    text += ':';
+    put(text, row.value(i));
+  }
+  text += ';';
+}
+
+void write_adfea(const Row& row, std::string& text) {
+  put(text, row.number);
+  text += row.positive ? " 1 1" : " 1 0";
+  for (size_t i = 0; i < row.keys.size(); ++i) {
+    text += ' ';
+    put(text, row.keys[i]);
+    text += ':';
+    put(text, uint64_t{row.group(i)});
+  }
+}
+
+void write_terafea(const Row& row, std::string& text) {
+  text += row.positive ? "1 " : "-1 ";
+  put(text, row.number);
+  text += " |";
+  for (size_t i = 0; i < row.keys.size(); ++i) {
+    constexpr Key kRest = (Key{1} << 54) - 1;
+    text += ' ';
+    put(text, Key{row.group(i)} << 54 | (row.keys[i] & kRest));
+  }
+}
+
+// Groups are columns: 13 counts, then 26 words.
+void write_criteo(const Row& row, std::string& text) {
+  constexpr uint16_t kCounts = 13;
+  constexpr uint16_t kColumns = 39;
+  text += row.positive ? '1' : '0';
+  size_t at = 0;
+  for (uint16_t column = 0; column < kColumns; ++column) {
+    text += '\t';
+    if (at == row.keys.size() || row.group(at) != column) continue;
+    if (column < kCounts) {
+      put(text, static_cast<uint64_t>(std::max(0L, std::lround(std::expm1(row.value(at))))));
+    } else {
+      text += fmt::format("{:08x}", row.keys[at]);
+    }
+    ++at;
+  }
+}
+
+}  // namespace
+
+Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_number, std::string& text) {
+  for (size_t i = 0; i < rows.rows(); ++i) {
+    const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
+    const size_t count = rows.ends[i] - rows.first - begin;
+    const auto part = [&](auto all) { return all.empty() ? all : all.subspan(begin, count); };
+    const Row row{.positive = rows.labels[i] > 0,
+                  .number = first_number + i,
+                  .keys = part(rows.keys),
+                  .values = part(rows.values),
+                  .groups = part(rows.groups)};
+    const auto only_ones = [&](const char* name) -> Result<> {
+      if (row.is_binary()) return {};
+      return invalid("example {} has values that are not 1: {} has no place for them", row.number, name);
+    };
+    switch (format) {
+      case TextFormat::kLibsvm: write_libsvm(row, text); break;
+      case TextFormat::kVw: write_vw(row, text); break;
+      case TextFormat::kSparse: write_grouped(row, true, text); break;
+      case TextFormat::kSparseBinary:
+        TRY(only_ones("SPARSE_BINARY"));
+        write_grouped(row, false, text);
+        break;
+      case TextFormat::kAdfea:
+        TRY(only_ones("ADFEA"));
+        write_adfea(row, text);
+        break;
+      case TextFormat::kTerafea:
+        TRY(only_ones("TERAFEA"));
+        write_terafea(row, text);
+        break;
+      case TextFormat::kCriteo: write_criteo(row, text); break;
+      case TextFormat::kDense: return invalid("DENSE cannot be written: it has no keys");
+    }
+    text += '\n';
+  }
+  return {};
+}
+
+Result<TextFormat> text_format_of(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& [format_name, format] : kFormats) {
+    if (name == format_name) return format;
+    known.emplace_back(format_name);
+  }
+  const std::string near = suggest(std::string(name), known);
+  return invalid("no format {}{}; there are {}", name, near.empty() ? "" : fmt::format("; did you mean {}?", near),
+                 fmt::join(known, ", "));
+}
+
+}  // namespace pscloud

@@ -1,0 +1,84 @@
+#include "data/text_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "data/click_log.h"
+
+namespace pscloud {
+namespace {
+
+RowBlock parse_back(TextFormat format, std::string text) {
+  RowBlock block;
+  BadLines bad;
+  const size_t size = text.size();
+  text.append(kScanPadding, '\0');
+  make_parser(format, false)->parse(std::string_view(text).substr(0, size), block, bad);
+  EXPECT_EQ(bad.count, 0u) << bad.first.front().reason;
+  return block;
+}
+
+std::string text_of(TextFormat format, const RowBlock& block) {
+  std::string text;
+  const auto written = append_text(format, slice_of(block, 0, block.rows()), 7, text);
+  EXPECT_TRUE(written) << written.error().message;
+  return text;
+}
+
+RowBlock two_rows() {
+  RowBlock block;
+  block.keys = {3, 9, 4};
+  block.values = {0.5f, 1, 2};
+  block.groups = {1, 2, 2};
+  block.labels = {1, 0};
+  block.ends = {2, 3};
+  return block;
+}
+
+TEST(TextWriter, WritesEachFormatAsItIs) {
+  RowBlock block = two_rows();
+  EXPECT_EQ(text_of(TextFormat::kLibsvm, block), "1 3:0.5 9:1\n0 4:2\n");
+  EXPECT_EQ(text_of(TextFormat::kVw, block), "1 |f 3:0.5 9\n-1 |f 4:2\n");
+  EXPECT_EQ(text_of(TextFormat::kSparse, block), "1; 1 3:0.5; 2 9:1;\n-1; 2 4:2;\n");
+  block.values.clear();
+  EXPECT_EQ(text_of(TextFormat::kSparseBinary, block), "1; 1 3; 2 9;\n-1; 2 4;\n");
+  EXPECT_EQ(text_of(TextFormat::kAdfea, block), "7 1 1 3:1 9:2\n8 1 0 4:2\n");
+  EXPECT_EQ(text_of(TextFormat::kTerafea, block),
+            "1 7 | 18014398509481987 36028797018963977\n-1 8 | 36028797018963972\n");
+}
+
+TEST(TextWriter, WhatIsReadBackIsWhatWasWritten) {
+  ClickLog log({.keys = 260});
+  RowBlock block;
+  for (int i = 0; i < 50; ++i) log.next(block);
+  for (const TextFormat format : {TextFormat::kLibsvm, TextFormat::kSparse}) {
+    const RowBlock back = parse_back(format, text_of(format, block));
+    EXPECT_EQ(back.keys, block.keys);
+    EXPECT_EQ(back.values, block.values);
+    EXPECT_EQ(back.ends, block.ends);
+    for (size_t i = 0; i < block.rows(); ++i) EXPECT_EQ(back.labels[i] > 0, block.labels[i] > 0);
+  }
+  EXPECT_EQ(parse_back(TextFormat::kVw, text_of(TextFormat::kVw, block)).values, block.values);
+  EXPECT_EQ(parse_back(TextFormat::kCriteo, text_of(TextFormat::kCriteo, block)).rows(), 50u);
+  block.values.clear();
+  for (const TextFormat format : {TextFormat::kSparseBinary, TextFormat::kAdfea}) {
+    const RowBlock back = parse_back(format, text_of(format, block));
+    EXPECT_EQ(back.keys, block.keys);
+    EXPECT_EQ(back.groups, block.groups);
+  }
+  EXPECT_EQ(parse_back(TextFormat::kTerafea, text_of(TextFormat::kTerafea, block)).groups, block.groups);
+}
+
+TEST(TextWriter, ValuesWithoutAPlaceAreAMistake) {
+  std::string text;
+  const RowBlock block = two_rows();
+  const auto refused = append_text(TextFormat::kAdfea, slice_of(block, 0, 2), 1, text);
+  EXPECT_EQ(refused.error().message, "example 1 has values that are not 1: ADFEA has no place for them");
+}
+
+TEST(TextFormatOf, KnowsTheNamesOfConfigs) {
+  EXPECT_EQ(text_format_of("CRITEO").value(), TextFormat::kCriteo);
+  EXPECT_NE(text_format_of("LIBSWM").error().message.find("did you mean LIBSVM?"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/server/work_pool.h"
+#include "net/frame.h"
+
+namespace pscloud {
+
+// What the workers of a job share beside the tables: pools of work, and tallies, which are sums. It stands at the first
+// owner; the requests about it come in that owner's streams, so each is done once.
+class JobBoard {
+ public:
+  // Names a worker for people.
+  explicit JobBoard(std::function<std::string(uint64_t)> name_of) : name_of_(std::move(name_of)) {}
+
+  static bool serves(FrameType type) { return type >= FrameType::kOfferWork && type <= FrameType::kTally; }
+  // Does what a frame of these types asks. kInvalid if there is no room for it.
+  Result<SharedBuffer> serve(const Frame& frame, Time now);
+  // This worker is gone: others get its work.
+  void forget(uint64_t session);
+
+  const std::map<std::string, WorkPool>& pools() const { return pools_; }
+
+ private:
+  Result<bool> offer(OfferWorkMessage message);
+  Result<TakenMessage> take(uint64_t session, const std::string& pool, Time now);
+  Result<bool> finish(uint64_t session, const FinishWorkMessage& message, Time now);
+  Result<TallyReplyMessage> tally(const TallyMessage& message);
+  Result<> add(const std::string& name, const std::vector<Addend>& addends);
+  Result<WorkPool*> find_pool(const std::string& name);
+  Result<> check_room(const std::string& name, uint64_t bytes) const;
+
+  const std::function<std::string(uint64_t)> name_of_;
+  std::map<std::string, WorkPool> pools_;
+  std::map<std::string, std::vector<double>> tallies_;
+};
+
+}  // namespace pscloud

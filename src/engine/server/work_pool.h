@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "engine/message.h"
+
+namespace pscloud {
+
+// Items of work that the workers of a job share out among them. Each counts as done once. One whose worker is gone is
+// given again, and so is one whose worker is much slower than the others once there is nothing else to do.
+class WorkPool {
+ public:
+  explicit WorkPool(std::vector<std::string> items);
+
+  // The items it was made of were these.
+  bool was_made_of(const std::vector<std::string>& items) const { return hash_of(items) == hash_; }
+
+  // An item for this worker, or whom it must wait for, or that all is done.
+  TakenMessage take(uint64_t session, Time now, const std::function<std::string(uint64_t)>& name_of);
+  // It would count.
+  bool may_finish(uint64_t session, uint64_t number) const {
+    return number < items_.size() && items_[number].held_by(session);
+  }
+  // Whether that counts: false if another was first. kInvalid if the item was not given to this worker.
+  Result<bool> finish(uint64_t session, uint64_t number, Time now);
+  // This worker is gone.
+  void forget(uint64_t session);
+
+  uint64_t bytes() const { return bytes_; }
+  size_t items() const { return items_.size(); }
+  size_t done() const { return done_; }
+
+ private:
+  struct Holder {
+    uint64_t session;
+    Time since;
+  };
+  struct Item {
+    std::string text;
+    std::vector<Holder> holders;
+    bool given = false;
+    bool done = false;
+
+    bool held_by(uint64_t session) const;
+  };
+
+  static Hash128 hash_of(const std::vector<std::string>& items);
+  TakenMessage give(uint64_t number, uint64_t session, Time now);
+  bool is_slow(const Item& item, Time now) const;
+
+  const Hash128 hash_;
+  std::vector<Item> items_;
+  std::deque<uint64_t> free_;
+  std::set<uint64_t> held_;  // and not done
+  size_t done_ = 0;
+  Duration time_taken_{};  // by all that are done
+  uint64_t bytes_ = 0;     // of texts
+};
+
+}  // namespace pscloud

@@ -1,0 +1,99 @@
+#include "engine/server/work_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace pscloud {
+namespace {
+
+using State = TakenMessage::State;
+
+std::string worker_name(uint64_t session) { return fmt::format("worker {}", session); }
+
+class WorkPoolTest : public testing::Test {
+ protected:
+  TakenMessage take(uint64_t session) { return pool_.take(session, now_, worker_name); }
+  Result<bool> finish(uint64_t session, uint64_t number) { return pool_.finish(session, number, now_); }
+
+  Time now_{1};
+  WorkPool pool_{{"a", "b", "c"}};
+};
+
+TEST_F(WorkPoolTest, EachItemIsGivenOnceAndTheEndIsToldWhenAllAreDone) {
+  for (const std::string text : {"a", "b", "c"}) {
+    const auto taken = take(1);
+    EXPECT_EQ(taken.state, State::kGiven);
+    EXPECT_EQ(taken.item.text, text);
+    EXPECT_FALSE(taken.item.repeated);
+  }
+  const auto waiting = take(2);
+  EXPECT_EQ(waiting.state, State::kWait);
+  EXPECT_EQ(waiting.waiting_for, "worker 1 with item 0, worker 1 with item 1, worker 1 with item 2");
+  for (uint64_t number = 0; number < 3; ++number) EXPECT_TRUE(finish(1, number).value());
+  EXPECT_EQ(take(1).state, State::kEnd);
+  EXPECT_EQ(take(2).state, State::kEnd);
+}
+
+TEST_F(WorkPoolTest, NoItemsAreDoneAtOnce) {
+  WorkPool none({});
+  EXPECT_EQ(none.take(1, now_, worker_name).state, State::kEnd);
+}
+
+TEST_F(WorkPoolTest, WhatAWorkerHadThatIsGoneIsGivenAgain) {
+  take(1);
+  take(2);
+  EXPECT_TRUE(finish(1, 0).value());
+  take(1);
+  pool_.forget(1);
+  const auto again = take(2);
+  EXPECT_EQ(again.state, State::kGiven);
+  EXPECT_EQ(again.item.number, 2u);
+  EXPECT_EQ(again.item.text, "c");
+  EXPECT_TRUE(again.item.repeated);
+}
+
+TEST_F(WorkPoolTest, ASlowWorkersItemIsGivenToOneMoreAndCountsOnce) {
+  for (int i = 0; i < 3; ++i) take(1);
+  now_ = now_ + std::chrono::seconds(2);
+  EXPECT_TRUE(finish(1, 0).value());
+  EXPECT_TRUE(finish(1, 1).value());
+  now_ = now_ + std::chrono::seconds(5);
+  EXPECT_EQ(take(2).state, State::kWait);  // four times two seconds have not passed
+  now_ = now_ + std::chrono::seconds(2);
+  EXPECT_EQ(take(1).state, State::kWait);  // it is the slow one itself
+  const auto again = take(2);
+  EXPECT_EQ(again.item.number, 2u);
+  EXPECT_TRUE(again.item.repeated);
+  EXPECT_EQ(take(3).state, State::kWait);  // two are enough
+  EXPECT_TRUE(finish(2, 2).value());
+  EXPECT_FALSE(finish(1, 2).value());
+  EXPECT_EQ(take(3).state, State::kEnd);
+}
+
+TEST_F(WorkPoolTest, OneOfTwoThatIsGoneLeavesTheItemToTheOther) {
+  for (int i = 0; i < 3; ++i) take(1);
+  EXPECT_TRUE(finish(1, 0).value());
+  now_ = now_ + std::chrono::seconds(60);
+  EXPECT_EQ(take(2).item.number, 1u);
+  pool_.forget(2);
+  EXPECT_TRUE(finish(1, 1).value());
+  EXPECT_TRUE(finish(1, 2).value());
+  EXPECT_EQ(take(1).state, State::kEnd);
+}
+
+TEST_F(WorkPoolTest, OnlyWhoHasAnItemCanFinishIt) {
+  take(1);
+  EXPECT_EQ(finish(2, 0).error().code, Code::kInvalid);
+  EXPECT_EQ(finish(1, 1).error().code, Code::kInvalid);
+  EXPECT_EQ(finish(1, 3).error().message, "item 3 of work that has 3");
+}
+
+TEST_F(WorkPoolTest, KnowsWhatItWasMadeOfToTheEnd) {
+  take(1);
+  EXPECT_TRUE(finish(1, 0).value());
+  EXPECT_TRUE(pool_.was_made_of({"a", "b", "c"}));
+  EXPECT_FALSE(pool_.was_made_of({"ab", "c"}));
+  EXPECT_FALSE(pool_.was_made_of({"a", "b"}));
+}
+
+}  // namespace
+}  // namespace pscloud

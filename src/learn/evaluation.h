@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/parser.h"
+#include "io/file_store.h"
+#include "learn/score_summary.h"
+#include "pscloud/worker.h"
+
+namespace PS::LM {
+class Config;
+}
+
+namespace pscloud {
+
+// What a config says about evaluating a model, checked and in our own words.
+struct EvaluationSettings {
+  std::vector<std::string> model_files;  // patterns
+  std::vector<std::string> files;        // patterns
+  TextFormat format = TextFormat::kLibsvm;
+  bool strict = false;  // a bad line ends the run; else it is counted and left out
+};
+
+// kInvalid names the field that is wrong, missing, or asks for what there is not.
+Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
+
+struct Evaluation {
+  uint64_t model_files = 0;
+  uint64_t weights = 0;
+  uint64_t data_files = 0;
+  uint64_t bad_lines = 0;
+  ScoreSummary scores;
+};
+
+// How well a model does on examples. All workers of the job do the same and share the files; each is told all of it.
+Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings);
+
+}  // namespace pscloud

@@ -1,0 +1,127 @@
+#include "learn/online_trainer.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "io/file_pattern.h"
+#include "learn/data_settings.h"
+#include "learn/model_files.h"
+#include "learn/shared_work.h"
+
+namespace pscloud {
+namespace {
+
+constexpr int kCountShare = 20;  // to count the weights takes no more than one twentieth of the time
+
+// Places in the tally of progress.
+enum Place : uint32_t { kExamples, kLoss, kAuc, kRight, kBadLines, kBytes, kPlaces };
+constexpr const char* kProgress = "progress";
+
+}  // namespace
+
+double OnlineProgress::update_ratio() const { return std::sqrt(1e-20 + change.change2) / std::sqrt(change.weights2); }
+
+OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, const OnlineSettings& settings,
+                             std::function<void(const OnlineProgress&)> show)
+    : worker_(worker),
+      store_(store),
+      counting_(store),
+      settings_(settings),
+      show_(std::move(show)),
+      start_(clock_.now()),
+      next_report_(start_ + std::chrono::seconds(settings.report_seconds)),
+      next_count_(start_) {}
+
+Result<OnlineProgress> OnlineTrainer::run() {
+  const std::vector<FileInfo> files = TRY(find_files(store_, settings_.files));
+  uint64_t bytes = 0;
+  for (const FileInfo& file : files) bytes += file.size;
+  progress_.bytes_all = bytes * settings_.passes;
+  const std::vector<std::string> items = TRY(cut_into_items(store_, files));
+
+  table_ = TRY(worker_.create_table(settings_.table));
+  online_.emplace(worker_, table_, counting_, settings_, [this](const MinibatchReport& one) { note(one); });
+  for (uint32_t pass = 1; pass <= settings_.passes; ++pass) {
+    TRY(share_work(worker_, fmt::format("pass {}", pass), items,
+                   [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+                     TRY(train_part(TRY(part_of_text(item.text))));
+                     return std::vector<Addend>{};
+                   }));
+  }
+  if (!settings_.model_prefix.empty()) {
+    progress_.nonzero = TRY(save_model(worker_, table_, store_, settings_.model_prefix));
+  } else {
+    TRY(count_nonzero());
+  }
+  TRY(report());
+  return progress_;
+}
+
+Result<> OnlineTrainer::train_part(const FilePart& part) {
+  TRY(online_->train(part));
+  TRY(complaints_.complain(store_, online_->examples(), settings_.strict));
+  if (!failure_) return failure_;
+  return report();  // what is done shall be seen, though others may be at it for long
+}
+
+void OnlineTrainer::note(const MinibatchReport& one) {
+  unreported_.examples += one.examples;
+  unreported_.loss += one.loss;
+  unreported_.right += one.right;
+  unreported_.auc += one.auc * static_cast<double>(one.examples);
+  if (clock_.now() < next_report_ || !failure_) return;
+  failure_ = report();
+}
+
+// Adds up with the other workers what has been done since the last time. One of them shows it.
+Result<> OnlineTrainer::report() {
+  const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
+  const uint64_t bytes = counting_.bytes_read();
+  const uint64_t bad_lines = online_->examples().bad_lines();
+  const std::vector<Addend> addends = {
+      {kExamples, static_cast<double>(done.examples)},
+      {kLoss, done.loss},
+      {kAuc, done.auc},
+      {kRight, static_cast<double>(done.right)},
+      {kBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
+      {kBytes, static_cast<double>(bytes - std::exchange(bytes_reported_, bytes))},
+  };
+  const std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kPlaces));
+  progress_.examples = static_cast<uint64_t>(sums[kExamples]);
+  progress_.loss = sums[kLoss];
+  progress_.auc = sums[kAuc];
+  progress_.right = sums[kRight];
+  progress_.bad_lines = static_cast<uint64_t>(sums[kBadLines]);
+  progress_.bytes = static_cast<uint64_t>(sums[kBytes]);
+  const Time now = clock_.now();
+  progress_.seconds = in_seconds(now - start_);
+  progress_.change = online_->last_change();
+  if (now < next_report_) return {};
+  next_report_ = now + std::chrono::seconds(settings_.report_seconds);
+  online_->measure_next_push();
+  if (!worker_.is_first()) return {};
+  if (now >= next_count_) TRY(count_nonzero());
+  show_(progress_);
+  return {};
+}
+
+Result<> OnlineTrainer::count_nonzero() {
+  const Time begin = clock_.now();
+  uint64_t nonzero = 0;
+  for (int part = 0; part < worker_.parts(); ++part) {
+    for (uint64_t first = 0;;) {
+      const ScannedRows rows = TRY(worker_.scan(table_, part, first, ScanKind::kCount));
+      nonzero += rows.nonzero;
+      if (rows.next == first) break;
+      first = rows.next;
+    }
+  }
+  progress_.nonzero = nonzero;
+  const Time end = clock_.now();
+  next_count_ = end + (end - begin) * kCountShare;
+  return {};
+}
+
+}  // namespace pscloud

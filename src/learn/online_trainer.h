@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "io/counting_store.h"
+#include "learn/bad_lines.h"
+#include "learn/online_settings.h"
+#include "learn/online_worker.h"
+#include "pscloud/worker.h"
+
+namespace pscloud {
+
+// How far all workers together are.
+struct OnlineProgress {
+  double seconds = 0;
+  uint64_t examples = 0;
+  double loss = 0;  // these three are sums over examples
+  double auc = 0;   // of each example that of its minibatch
+  double right = 0;
+  uint64_t bad_lines = 0;
+  uint64_t bytes = 0;      // read
+  uint64_t bytes_all = 0;  // of all files, in all passes
+  uint64_t nonzero = 0;    // weights, when they were last counted
+  WeightChange change;     // by the last push of this worker that was measured
+
+  double mean_loss() const { return of_examples(loss); }
+  double mean_auc() const { return of_examples(auc); }
+  double accuracy() const { return of_examples(right); }
+  double update_ratio() const;
+
+ private:
+  double of_examples(double sum) const { return examples == 0 ? 0 : sum / static_cast<double>(examples); }
+};
+
+// One worker's part in training a model online, from the first file to the model in files. All workers of the job do
+// the same, and share the parts of the files. Borrows all that it is given. One thread.
+class OnlineTrainer {
+ public:
+  // `show` is called about every settings.report_seconds by one of the workers.
+  OnlineTrainer(Worker& worker, FileStore& store, const OnlineSettings& settings,
+                std::function<void(const OnlineProgress&)> show);
+
+  // Returns when all workers have done all passes, and the model is saved: how it went in the end.
+  Result<OnlineProgress> run();
+
+ private:
+  Result<> train_part(const FilePart& part);
+  void note(const MinibatchReport& report);
+  Result<> report();
+  Result<> count_nonzero();
+
+  Worker& worker_;
+  FileStore& store_;
+  CountingStore counting_;
+  const OnlineSettings& settings_;
+  const std::function<void(const OnlineProgress&)> show_;
+  const SystemClock clock_;
+  const Time start_;
+  Time next_report_;
+  Time next_count_;
+  Table table_;
+  std::optional<OnlineWorker> online_;  // once there is a table
+  MinibatchReport unreported_;          // auc: a sum over examples
+  uint64_t bad_lines_reported_ = 0;
+  uint64_t bytes_reported_ = 0;
+  BadLineComplaints complaints_;
+  OnlineProgress progress_;
+  Result<> failure_;  // of a report in the middle of a part
+};
+
+}  // namespace pscloud

@@ -1,0 +1,162 @@
+// Training and evaluating as a job of several workers does it.
+
+#include "learn/online_trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "base/log.h"
+#include "data/click_log.h"
+#include "data/text_writer.h"
+#include "engine/testing_cluster.h"
+#include "io/memory_store.h"
+#include "learn/evaluation.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+struct Clicks {
+  std::string text;
+  ScoreSummary best;
+};
+
+Clicks some_clicks(int examples, uint64_t seed) {
+  ClickLog log({.counts = 3, .categories = 8, .keys = 800, .seed = seed});
+  Clicks clicks;
+  RowBlock block;
+  std::vector<float> scores;
+  for (int i = 0; i < examples; ++i) scores.push_back(log.next(block));
+  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, clicks.text));
+  clicks.best.add(block.labels, scores);
+  return clicks;
+}
+
+class OnlineTrainerTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kSilent); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  OnlineTrainerTest() {
+    settings_.files = {"train/.*"};
+    settings_.table = {.name = "weights", .updater = {"ftrl", {{"alpha", 0.1f}, {"beta", 1}, {"lambda1", 0.1f}}}};
+    settings_.minibatch = 100;
+    settings_.model_prefix = "model/clicks";
+    evaluation_.model_files = {"model/clicks_S.*"};
+    evaluation_.files = {"test"};
+  }
+
+  Result<OnlineProgress> train(Worker& worker, FileStore& store) {
+    return OnlineTrainer(worker, store, settings_,
+                         [this](const OnlineProgress& one) {
+                           const std::lock_guard lock(mutex_);
+                           shown_.push_back(one);
+                         })
+        .run();
+  }
+
+  OnlineSettings settings_;
+  EvaluationSettings evaluation_;
+  std::mutex mutex_;
+  std::vector<OnlineProgress> shown_;
+};
+
+TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
+  const Clicks test = some_clicks(5000, 9);
+  MemoryStore store({{"train/a", some_clicks(20000, 1).text},
+                     {"train/b", some_clicks(20000, 2).text},
+                     {"train/c", some_clicks(2000, 3).text},
+                     {"test", test.text}},
+                    1 << 20);
+  settings_.passes = 2;
+  {
+    const TestingCluster cluster({.servers = 2, .workers = 3});
+    cluster.run_workers([&](Worker& worker) {
+      const auto progress = train(worker, store);
+      ASSERT_TRUE(progress) << progress.error().message;
+      EXPECT_EQ(progress->examples, 84000u);
+      EXPECT_LT(progress->mean_loss(), 0.60);
+      EXPECT_GT(progress->mean_auc(), 0.65);
+      EXPECT_EQ(progress->bad_lines, 0u);
+      EXPECT_GT(progress->nonzero, 100u);
+      EXPECT_GE(progress->bytes, progress->bytes_all);
+    });
+  }
+  const TestingCluster cluster({.servers = 1, .workers = 2});
+  cluster.run_workers([&](Worker& worker) {
+    const auto evaluation = evaluate(worker, store, evaluation_);
+    ASSERT_TRUE(evaluation) << evaluation.error().message;
+    EXPECT_EQ(evaluation->model_files, 2u);
+    EXPECT_GT(evaluation->weights, 100u);
+    EXPECT_EQ(evaluation->scores.examples(), 5000u);
+    EXPECT_GT(evaluation->scores.auc(), test.best.auc() - 0.01);
+    EXPECT_LT(evaluation->scores.logloss(), test.best.logloss() + 0.01);
+  });
+}
+
+TEST_F(OnlineTrainerTest, TheWorkOfAWorkerThatDiesIsDoneByTheOthers) {
+  MemoryStore store({{"train/a", some_clicks(4000, 1).text}, {"train/b", some_clicks(4000, 2).text}}, 1 << 20);
+  const TestingCluster cluster({.workers = 2});
+  std::unique_ptr<Worker> first;
+  std::jthread joining([&] { first = cluster.worker(0); });
+  const auto second = cluster.worker(1);
+  joining.join();
+  // It takes a part, and that is the last that is heard of it.
+  const std::vector<std::string> parts = {to_text({.uri = "train/a"}), to_text({.uri = "train/b"})};
+  ASSERT_TRUE(first->offer_work("pass 1", parts).value());
+  ASSERT_TRUE(first->take_work("pass 1").value().has_value());
+  first.reset();
+  const auto progress = train(*second, store);
+  ASSERT_TRUE(progress) << progress.error().message;
+  EXPECT_EQ(progress->examples, 8000u);
+  EXPECT_TRUE(second->leave());
+}
+
+TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
+  const std::string good = some_clicks(100, 1).text;
+  MemoryStore store({{"train/a", good + "1 3:x\n" + good}}, 1 << 20);
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  const auto progress = train(*worker, store);
+  ASSERT_TRUE(progress) << progress.error().message;
+  EXPECT_EQ(progress->examples, 200u);
+  EXPECT_EQ(progress->bad_lines, 1u);
+  EXPECT_TRUE(worker->leave());
+
+  settings_.strict = true;
+  const TestingCluster other;
+  const auto strict = other.worker();
+  EXPECT_EQ(train(*strict, store).error().message, "train/a:101: the value of key 3 is no number");
+  EXPECT_TRUE(strict->leave());
+}
+
+TEST_F(OnlineTrainerTest, MissingFilesAreNamed) {
+  MemoryStore store({{"train/a", std::string("1 1:1\n")}}, 1 << 20);
+  settings_.files = {"elsewhere/part.*"};
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  EXPECT_THAT(train(*worker, store).error().message, HasSubstr("elsewhere"));
+  EXPECT_TRUE(worker->leave());
+}
+
+TEST_F(OnlineTrainerTest, WhatIsShownGrows) {
+  MemoryStore store({{"train/a", some_clicks(3000, 1).text}}, 1 << 20);
+  settings_.report_seconds = 0;
+  settings_.max_delay = 2;
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  ASSERT_TRUE(train(*worker, store));
+  EXPECT_TRUE(worker->leave());
+  ASSERT_GE(shown_.size(), 30u);
+  EXPECT_EQ(shown_.front().examples, 100u);
+  for (size_t i = 1; i < shown_.size(); ++i) EXPECT_GE(shown_[i].examples, shown_[i - 1].examples);
+  EXPECT_EQ(shown_.back().examples, 3000u);
+  EXPECT_GT(shown_.back().update_ratio(), 0);
+  EXPECT_LT(shown_.back().update_ratio(), 10);
+}
+
+}  // namespace
+}  // namespace pscloud
