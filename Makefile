@@ -7,11 +7,12 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 SEEDS ?= 10000
 PEERS_FLAGS ?=
+TRAIN_FLAGS ?=
 
 # What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
 SANITIZED := unit|sim|cluster|fuzz|example
 
-.PHONY: help build demo test test-asan test-tsan bench bench-peers check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test test-asan test-tsan bench bench-peers bench-train check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -47,6 +48,11 @@ bench: build/release/build.ninja ## measures everything, and names what got slow
 bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchmarks.md (a 3 GB download, half an hour)
 	@tools/setup.sh peers
 	@python3 bench/peers/run.py $(PEERS_FLAGS)
+
+bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabbit: docs/benchmarks.md (five minutes)
+	@tools/setup.sh peers
+	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
+	@python3 bench/train.py $(TRAIN_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@tools/check.sh $(JOBS)

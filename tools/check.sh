@@ -46,6 +46,7 @@ check "format (make format mends it)" format
 check "shell scripts" shell_syntax
 check "python scripts" python_syntax
 check tidy python3 tests/tidy.py
+check "config reference" tools/config_reference.py --check
 check lint python3 tools/lint.py build/lint "$jobs"
 
 if [ ${#failed[@]} -gt 0 ]; then

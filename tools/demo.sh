@@ -3,7 +3,9 @@
 # clicks it has not seen. Leaves nothing behind, however it ends.
 set -euo pipefail
 pscloud=$(cd "$1" && pwd)/pscloud
-examples=${DEMO_EXAMPLES:-1000000}
+cd "$(dirname "$0")/.."
+examples=$PWD/examples/linear/clicks
+count=1000000
 
 bold="" dim="" plain=""
 if [ -t 1 ] || [ -n "${FORCE_COLOR:-}" ]; then bold=$'\e[1;36m' dim=$'\e[2m' plain=$'\e[0m'; fi
@@ -23,31 +25,20 @@ cd "$folder"
 
 step "1. A click log"
 say "who clicks is drawn by a model that is known, so the best possible result is known too"
-run data generate train --examples "$examples" --keys 1e5 --files 4
-run data generate test --examples $((examples / 10)) --keys 1e5 --seed 2
+run data generate train --examples "$count" --keys 1e5 --files 4
+run data generate test --examples $((count / 10)) --keys 1e5 --seed 2
 
-step "2. What to train: clicks.conf"
-cat >clicks.conf <<'CONFIG'
-training_data { format: TEXT text: LIBSVM file: "train-.*" }
-model_output { format: TEXT file: "model" }
-loss { type: LOGIT }
-penalty { type: L1 lambda: 1 }
-learning_rate { type: DECAY alpha: 0.1 beta: 1 }
-async_sgd { algo: FTRL minibatch: 1000 max_delay: 2 }
-CONFIG
-cat >test.conf <<'CONFIG'
-validation_data { format: TEXT text: LIBSVM file: "test-.*" }
-model_input { format: TEXT file: "model_S.*" }
-CONFIG
-sed 's/^/   /' clicks.conf
+step "2. What to train: examples/linear/clicks/train.conf"
+cp "$examples/train.conf" "$examples/test.conf" .
+sed 's/^/   /' train.conf
 
 step "3. Two servers hold the weights, two workers share the files"
-run train clicks.conf --servers 2 --workers 2
+run train train.conf --servers 2 --workers 2
 say "each example was scored before the model learned from it: the columns are honest"
 
 step "4. The model on clicks it has not seen"
 run evaluate test.conf
-best=$("$pscloud" data generate test --examples $((examples / 10)) --keys 1e5 --seed 2 --json)
+best=$("$pscloud" data generate test --examples $((count / 10)) --keys 1e5 --seed 2 --json)
 ours=$("$pscloud" evaluate test.conf --json)
 python3 - "$best" "$ours" <<'PYTHON'
 import json, sys

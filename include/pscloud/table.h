@@ -48,6 +48,7 @@ struct FilterSpec {
   uint8_t num_bytes = 2;  // kFixedPoint: 1, 2 or 3
   float mean = 0;         // kNoise
   float stddev = 0;       // kNoise
+  bool once = false;      // kKeyCaching: a list comes twice, as for a pull and its push, and is forgotten then
   bool operator==(const FilterSpec&) const = default;
 };
 

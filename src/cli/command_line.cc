@@ -25,6 +25,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"train", "train a model as a config says", add_train},
     {"evaluate", "try a model on examples", add_evaluate},
+    {"predict", "score examples by a model", add_predict},
     {"data", "make, look at and convert files of examples", add_data},
     {"node", "run a scheduler or server of a job", add_node},
     {"ca", "make the certificates of a cluster", add_ca},

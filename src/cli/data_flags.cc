@@ -4,8 +4,8 @@
 
 #include "cli/progress.h"
 #include "data/text_writer.h"
-#include "io/counting_store.h"
 #include "io/file_pattern.h"
+#include "io/watched_store.h"
 #include "learn/bad_lines.h"
 
 namespace pscloud {
@@ -21,7 +21,11 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<
   constexpr size_t kRows = 1000;
   const TextFormat format = TRY(text_format_of(flags.format));
   const auto store = make_local_store();
-  CountingStore counting(*store);
+  uint64_t bytes_read = 0;
+  WatchedStore counting(*store, [&](size_t bytes) {
+    bytes_read += bytes;
+    return Result<>();
+  });
   const std::vector<FileInfo> files = TRY(find_files(*store, flags.patterns));
   uint64_t bytes_all = 0;
   for (const FileInfo& file : files) bytes_all += file.size;
@@ -30,7 +34,7 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<
   Progress progress;
   uint64_t next_shown = 0;
   const auto counts = [&] {
-    return ReadCounts{.files = files.size(), .bytes = counting.bytes_read(), .bad_lines = reader.bad_lines()};
+    return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = reader.bad_lines()};
   };
   for (const FileInfo& file : files) {
     TRY(reader.open({.uri = file.uri}));
@@ -38,9 +42,9 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<
       const RowSlice rows = TRY(reader.next(kRows));
       if (rows.rows() == 0) break;
       if (!TRY(take(rows))) return counts();
-      if (counting.bytes_read() < next_shown) continue;
-      next_shown = counting.bytes_read() + (64 << 20);
-      progress.show(fmt::format("{} of {} MB", counting.bytes_read() >> 20, bytes_all >> 20));
+      if (bytes_read < next_shown) continue;
+      next_shown = bytes_read + (64 << 20);
+      progress.show(fmt::format("{} of {} MB", bytes_read >> 20, bytes_all >> 20));
     }
     TRY(complaints.complain(*store, reader, false));
   }

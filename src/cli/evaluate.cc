@@ -2,17 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mutex.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
-#include "cli/local_cluster.h"
+#include "cli/local_workers.h"
 #include "cli/verb.h"
 #include "io/config_file.h"
 #include "io/file_pattern.h"
@@ -42,19 +39,19 @@ struct EvaluateCommand {
 };
 
 void print_evaluation(const Evaluation& evaluation, bool json) {
-  const ScoreSummary& scores = evaluation.scores;
+  const ScoreSummary& scores = evaluation.scored.scores;
   if (json) {
     JsonWriter writer;
     writer.begin_object().field("model_files", evaluation.model_files).field("weights", evaluation.weights);
     writer.field("data_files", evaluation.data_files).field("examples", scores.examples());
-    writer.field("bad_lines", evaluation.bad_lines).field("auc", scores.auc());
+    writer.field("bad_lines", evaluation.scored.bad_lines).field("auc", scores.auc());
     writer.field("accuracy", scores.accuracy()).field("logloss", scores.logloss()).end_object();
     fmt::print("{}\n", writer.text());
     return;
   }
   fmt::print("find {} model files\nload {} model entries\nfind {} data files\nload {} examples\n",
              evaluation.model_files, evaluation.weights, evaluation.data_files, scores.examples());
-  if (evaluation.bad_lines > 0) fmt::print("{} bad lines were left out\n", evaluation.bad_lines);
+  if (evaluation.scored.bad_lines > 0) fmt::print("{} bad lines were left out\n", evaluation.scored.bad_lines);
   fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scores.auc(), scores.accuracy(), scores.logloss());
 }
 
@@ -68,32 +65,9 @@ Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled
   TRY(find_files(*store, settings.model_files));  // or there is nothing to start for
   TRY(find_files(*store, settings.files));
 
-  LocalClusterSpec spec;
-  spec.workers =
-      command.threads > 0 ? command.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  spec.transport.name = "inproc";
-  const auto cluster = TRY(LocalCluster::start(spec, cancelled));
-  const auto evaluate_as_worker = [&]() -> Result<Evaluation> {
-    const auto worker = TRY(Worker::join(cluster->worker_options()));
-    auto evaluation = evaluate(*worker, *store, settings);
-    TRY(worker->leave());
-    return evaluation;
-  };
-  Mutex mutex;
-  std::optional<Result<Evaluation>> outcome;
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < spec.workers; ++i) {
-      threads.emplace_back([&] {
-        auto one = evaluate_as_worker();
-        MutexLock lock(mutex);
-        if (!outcome || !*outcome) outcome = std::move(one);
-      });
-    }
-  }
-  auto evaluation = TRY(*std::move(outcome));
-  TRY(cluster->wait());
-  return evaluation;
+  WatchedStore files = until_cancelled(*store, cancelled);
+  return run_local_workers<Evaluation>(command.threads > 0 ? command.threads : all_cores(), cancelled,
+                                       [&](Worker& worker) { return evaluate(worker, files, settings); });
 }
 
 int run_evaluate(const EvaluateCommand& command) {

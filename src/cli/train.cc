@@ -3,18 +3,21 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
-#include "cli/progress.h"
 #include "cli/train_job.h"
 #include "cli/train_report.h"
 #include "cli/verb.h"
+#include "io/tensorboard.h"
 #include "pscloud/environment.h"
 
 namespace pscloud {
@@ -46,6 +49,7 @@ schedulers and servers that run elsewhere (docs/node-environment.md).)";
 
 struct TrainCommand {
   TrainJob job{.config = {}, .assignments = {}, .threads = 0};
+  std::string tensorboard;
   bool as_worker = false;
   bool quiet = false;
   bool json = false;
@@ -56,27 +60,38 @@ void print_summary(const OnlineProgress& progress, bool json) {
   if (!json) {
     fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero\n", progress.examples,
                progress.seconds, rate, progress.nonzero);
+    if (progress.repeated > 0) {
+      fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
+    }
     if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
     return;
   }
   JsonWriter writer;
-  writer.begin_object().field("examples", progress.examples).field("seconds", progress.seconds);
+  writer.begin_object().field("examples", progress.examples).field("repeated", progress.repeated);
+  writer.field("seconds", progress.seconds);
   writer.field("examples_per_s", rate).field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
   writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
-  writer.field("bad_lines", progress.bad_lines).end_object();
+  writer.field("bad_lines", progress.bad_lines);
+  if (progress.validated > 0) {
+    writer.key("validation").begin_object().field("auc", progress.validation_auc);
+    writer.field("accuracy", progress.validation_accuracy).field("logloss", progress.validation_logloss).end_object();
+  }
+  writer.end_object();
   fmt::print("{}\n", writer.text());
 }
 
 // A worker that `pscloud train` has started: it tells its parent.
 int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
-  const auto say = [](const std::string& line) {
+  Mutex mutex;
+  const auto say = [&](const std::string& line) {
+    MutexLock lock(mutex);
     fmt::print("{}\n", line);
     std::fflush(stdout);
   };
   const auto run = [&]() -> Result<OnlineProgress> {
     const OnlineSettings settings = TRY(train_settings(command.job));
-    return join_train_job(settings, options, command.job.threads,
-                          [&](const OnlineProgress& progress) { say("progress " + encode_progress(progress)); });
+    const ShowProgress show = [&](const OnlineProgress& progress) { say("progress " + encode_progress(progress)); };
+    return join_train_job(settings, options, command.job.threads, show, [] { return false; });
   };
   const auto outcome = run();
   if (outcome) {
@@ -104,32 +119,27 @@ int run_train(TrainCommand command) {
   }
   if (command.job.workers == 0) command.job.workers = 1;
 
+  std::optional<TensorBoardWriter> tensorboard;
+  if (!command.tensorboard.empty()) {
+    auto writer = open_tensorboard(command.tensorboard);
+    if (!writer) return fail(writer.error());
+    tensorboard = *std::move(writer);
+  }
   const Interruption interruption;
-  Progress live;
-  bool begun = false;
-  const auto print_line = [&](const OnlineProgress& progress) {
-    if (!std::exchange(begun, true)) fmt::print("{}\n", online_table_header());
-    fmt::print("{}\n", online_table_line(progress));
-  };
-  const ShowProgress show = [&](const OnlineProgress& progress) {
-    if (command.quiet || command.json) return;
-    live.show("");
-    print_line(progress);
-    std::fflush(stdout);
-    live.show(live_line(progress));
-  };
+  TrainReporter reporter(command.quiet || command.json, std::move(tensorboard));
+  const ShowProgress show = [&](const OnlineProgress& progress) { reporter.show(progress); };
   const auto run = [&]() -> Result<OnlineProgress> {
     if (!joins) return run_train_job(command.job, show, interruption.cancelled());
     if (options.role != Role::kWorker) {
       return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
     }
-    return join_train_job(TRY(train_settings(command.job)), options, command.job.threads, show);
+    return join_train_job(TRY(train_settings(command.job)), options, command.job.threads, show,
+                          interruption.cancelled());
   };
   const auto outcome = run();
-  live.show("");
+  outcome ? reporter.end(*outcome) : reporter.give_up();
   if (interruption.happened()) return fail_interrupted();
   if (!outcome) return fail(outcome.error());
-  if (!command.quiet && !command.json) print_line(*outcome);
   print_summary(*outcome, command.json);
   return kExitDone;
 }
@@ -152,6 +162,7 @@ void add_train(CLI::App& verb, Action& action) {
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
   verb.add_flag("--strict", command->job.strict, "end at the first line that is no example");
+  verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");
   verb.add_flag("--as-worker", command->as_worker)->group("");

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "cli/child_process.h"
-#include "cli/local_cluster.h"
+#include "cli/local_workers.h"
 #include "cli/train_report.h"
 #include "io/config_file.h"
 #include "io/file_pattern.h"
@@ -53,10 +53,11 @@ class Outcomes {
 };
 
 Result<OnlineProgress> train_as_worker(const OnlineSettings& settings, const NodeOptions& options,
-                                       const ShowProgress& show) {
+                                       const ShowProgress& show, const Cancelled& cancelled) {
   const auto store = make_local_store();
+  WatchedStore files = until_cancelled(*store, cancelled);
   const auto worker = TRY(Worker::join(options));
-  OnlineTrainer trainer(*worker, *store, settings, show);
+  OnlineTrainer trainer(*worker, files, settings, show);
   auto progress = trainer.run();
   // Within one process nobody needs to hear of a death.
   if (progress || options.local) TRY(worker->leave());
@@ -109,12 +110,12 @@ Result<OnlineSettings> train_settings(const TrainJob& job) {
 }
 
 Result<OnlineProgress> join_train_job(const OnlineSettings& settings, const NodeOptions& options, int threads,
-                                      const ShowProgress& show) {
+                                      const ShowProgress& show, const Cancelled& cancelled) {
   Outcomes outcomes;
   {
     std::vector<std::jthread> trainers;
     for (int i = 0; i < threads; ++i) {
-      trainers.emplace_back([&] { outcomes.add(train_as_worker(settings, options, show)); });
+      trainers.emplace_back([&] { outcomes.add(train_as_worker(settings, options, show, cancelled)); });
     }
   }
   return outcomes.result();
@@ -130,7 +131,8 @@ Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& sh
   spec.transport.name = embedded ? "inproc" : "auto";
   const auto cluster = TRY(LocalCluster::start(spec, cancelled));
   if (embedded) {
-    const OnlineProgress progress = TRY(join_train_job(settings, cluster->worker_options(), job.threads, show));
+    const OnlineProgress progress =
+        TRY(join_train_job(settings, cluster->worker_options(), job.threads, show, cancelled));
     TRY(cluster->wait());
     return progress;
   }

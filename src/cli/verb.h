@@ -18,6 +18,7 @@ void add_ca(CLI::App& verb, Action& action);
 void add_data(CLI::App& verb, Action& action);
 void add_evaluate(CLI::App& verb, Action& action);
 void add_node(CLI::App& verb, Action& action);
+void add_predict(CLI::App& verb, Action& action);
 void add_sim(CLI::App& verb, Action& action);
 void add_train(CLI::App& verb, Action& action);
 void add_version(CLI::App& verb, Action& action);

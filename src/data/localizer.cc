@@ -33,23 +33,38 @@ void Localizer::localize(std::span<const Key> features) {
 // Numbers stand in columns_ afterwards, and keys by number in seen_. A slot has no key of its own, so that the table is
 // half as large: the key it leads to is looked at, and most features have keys that came a moment ago.
 void Localizer::number_by_appearance(std::span<const Key> features) {
-  const size_t wanted = std::bit_ceil(std::max(kSlotsMin, features.size() + features.size() / 2));
-  slots_.assign(wanted, 0);
+  // A minibatch is much like the one before it.
+  make_slots(2 * seen_.size());
   seen_.clear();
-  const size_t mask = wanted - 1;
-  const int shift = 64 - std::countr_zero(wanted);
-  // Fibonacci hashing: the top bits of the product depend on all bits of the key.
-  const auto slot_of = [&](Key key) { return static_cast<size_t>((key * 0x9e3779b97f4a7c15) >> shift); };
   for (size_t i = 0; i < features.size(); ++i) {
     if (i + kAhead < features.size()) __builtin_prefetch(&slots_[slot_of(features[i + kAhead])]);
     const Key key = features[i];
     size_t slot = slot_of(key);
-    while (slots_[slot] != 0 && seen_[slots_[slot] - 1].key != key) slot = (slot + 1) & mask;
+    while (slots_[slot] != 0 && seen_[slots_[slot] - 1].key != key) slot = (slot + 1) & mask_;
     if (slots_[slot] == 0) {
       seen_.push_back({key, static_cast<uint32_t>(seen_.size())});
       slots_[slot] = static_cast<uint32_t>(seen_.size());
+      if (2 * seen_.size() > slots_.size()) grow_slots();
+      columns_[i] = static_cast<uint32_t>(seen_.size() - 1);
+    } else {
+      columns_[i] = slots_[slot] - 1;
     }
-    columns_[i] = slots_[slot] - 1;
+  }
+}
+
+void Localizer::make_slots(size_t count) {
+  const size_t size = std::bit_ceil(std::max(kSlotsMin, count));
+  slots_.assign(size, 0);
+  mask_ = size - 1;
+  shift_ = 64 - std::countr_zero(size);
+}
+
+void Localizer::grow_slots() {
+  make_slots(2 * slots_.size());
+  for (const Seen& seen : seen_) {
+    size_t slot = slot_of(seen.key);
+    while (slots_[slot] != 0) slot = (slot + 1) & mask_;
+    slots_[slot] = seen.number + 1;
   }
 }
 

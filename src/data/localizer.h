@@ -27,9 +27,15 @@ class Localizer {
   };
 
   void number_by_appearance(std::span<const Key> features);
+  void make_slots(size_t count);
+  void grow_slots();
+  // Fibonacci hashing: the top bits of the product depend on all bits of the key.
+  size_t slot_of(Key key) const { return static_cast<size_t>((key * 0x9e3779b97f4a7c15) >> shift_); }
   void sort_seen();
 
-  std::vector<uint32_t> slots_;  // open addressing: 1 + number of a key seen, or 0
+  std::vector<uint32_t> slots_;  // open addressing: 1 + number of a key seen, or 0; half of them at most are used
+  size_t mask_ = 0;
+  int shift_ = 0;
   std::vector<Seen> seen_;
   std::vector<Seen> aside_;
   std::vector<uint32_t> ranks_;  // by number: the place among the sorted

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "data/murmur3.h"
 
 namespace pscloud {
@@ -83,6 +84,37 @@ TEST(Parser, Libsvm) {
   EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3:"), "5: the value of key 3 is no number");
   EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3: 4"), "5: the value of key 3 is no number");
   EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3:4,5:6"), "5: the value of key 3 is no number");
+}
+
+// Lines of the usual form are read by another road than the others; both must give the same.
+TEST(ParserLibsvm, UsualAndOtherLinesMeanTheSame) {
+  Random random(11);
+  for (int round = 0; round < 3000; ++round) {
+    std::string usual = "1";
+    std::string other = "1";
+    for (uint64_t left = random.below(40); left > 0; --left) {
+      const uint64_t key = random.next() >> random.below(64);
+      std::string value = std::to_string(random.below(100000) >> random.below(17));
+      if (random.below(2) > 0) value.insert(random.below(value.size() + 1), ".");
+      usual += fmt::format(" {}:{}", key, value);
+      other += fmt::format("{}{}:{}", random.below(2) > 0 ? "  " : "\t", key, value);
+    }
+    other += random.below(2) > 0 ? " # comment" : " ";
+    const Parsed one = parse(TextFormat::kLibsvm, usual);
+    const Parsed two = parse(TextFormat::kLibsvm, other);
+    ASSERT_EQ(one.bad.count, 0u) << usual;
+    ASSERT_EQ(two.bad.count, 0u) << other;
+    ASSERT_EQ(one.block.keys, two.block.keys) << usual;
+    ASSERT_EQ(one.block.values, two.block.values) << usual;
+    ASSERT_EQ(one.block.ends, two.block.ends);
+  }
+}
+
+TEST(ParserLibsvm, AlmostUsualLinesAreWrong) {
+  for (const char* line :
+       {"1 1.5:2", "1 1:2:3", "1 :2", "1 1:", "1 1:.", "1 1:1.2.3", "1 1 2", "1 12345678.9:1", "1:2 3"}) {
+    EXPECT_EQ(parse(TextFormat::kLibsvm, line).bad.count, 1u) << line;
+  }
 }
 
 TEST(Parser, Adfea) {

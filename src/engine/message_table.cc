@@ -1,6 +1,7 @@
 // TableSpec as it travels; the other messages are in message.cc.
 
 #include "engine/message.h"
+#include "engine/message_fields.h"
 
 namespace pscloud {
 namespace {
@@ -12,16 +13,18 @@ void put_filters(ByteWriter& writer, const std::vector<FilterSpec>& filters) {
     writer.put(filter.num_bytes);
     writer.put(filter.mean);
     writer.put(filter.stddev);
+    writer.put(static_cast<uint8_t>(filter.once));
   }
 }
 
-std::vector<FilterSpec> get_filters(ByteReader& reader) {
-  std::vector<FilterSpec> filters(reader.get_count(10), FilterSpec{FilterKind{}});
+std::vector<FilterSpec> get_filters(ByteReader& reader, bool& known) {
+  std::vector<FilterSpec> filters(reader.get_count(11), FilterSpec{FilterKind{}});
   for (FilterSpec& filter : filters) {
     filter.kind = reader.get<FilterKind>();
     filter.num_bytes = reader.get<uint8_t>();
     filter.mean = reader.get<float>();
     filter.stddev = reader.get<float>();
+    filter.once = get_bool(reader, known);
   }
   return filters;
 }
@@ -71,10 +74,11 @@ Result<TableSpec> decode(Bytes bytes) {
   spec.initial.low = reader.get<float>();
   spec.initial.high = reader.get<float>();
   spec.initial.seed = reader.get<uint64_t>();
-  spec.push_filters = get_filters(reader);
-  spec.pull_filters = get_filters(reader);
+  bool known = true;
+  spec.push_filters = get_filters(reader, known);
+  spec.pull_filters = get_filters(reader, known);
   spec.bytes_max = reader.get<uint64_t>();
-  TRY(reader.finish("a table spec"));
+  TRY(finish(reader, known, "a table spec"));
   // The sender has validated it before; what fails now is not what it wrote.
   if (auto valid = validate(spec); !valid) return corrupt("{}", valid.error().message);
   return spec;

@@ -56,7 +56,8 @@ TableSpec any_spec() {
   spec.updater = {"ftrl", {{"alpha", 0.5f}, {"beta", static_cast<float>(*rc::gen::inRange(-9, 9))}}};
   spec.consistency = Consistency::ssp(*rc::gen::arbitrary<uint32_t>());
   spec.initial = {-1, 2, *rc::gen::arbitrary<uint64_t>()};
-  spec.push_filters = {{FilterKind::kKeyCaching}, {FilterKind::kNoise, 2, 1, 3}, {FilterKind::kFixedPoint, 3}};
+  spec.push_filters = {
+      {.kind = FilterKind::kKeyCaching, .once = true}, {FilterKind::kNoise, 2, 1, 3}, {FilterKind::kFixedPoint, 3}};
   spec.pull_filters = {{*rc::gen::element(FilterKind::kLz4, FilterKind::kZstd)}};
   spec.bytes_max = *rc::gen::arbitrary<uint64_t>();
   return spec;

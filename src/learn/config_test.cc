@@ -32,7 +32,7 @@ TEST(Config, EveryExampleIsRead) {
     EXPECT_EQ(config.has_async_sgd() + config.has_darlin() + config.has_validation_data(), 1) << entry.path();
     ++count;
   }
-  EXPECT_EQ(count, 10);
+  EXPECT_EQ(count, 12);
 }
 
 TEST(Config, DefaultsAreThoseOfTheOriginal) {

@@ -1,65 +1,20 @@
 #include "learn/evaluation.h"
 
-#include "data/example_reader.h"
-#include "data/localizer.h"
+#include <algorithm>
+
+#include "data/file_part.h"
 #include "io/file_pattern.h"
-#include "learn/bad_lines.h"
 #include "learn/config.pb.h"
 #include "learn/data_settings.h"
-#include "learn/linear.h"
 #include "learn/model_files.h"
+#include "learn/part_scorer.h"
 #include "learn/shared_work.h"
 
 namespace pscloud {
 namespace {
 
-constexpr const char* kPool = "evaluate";
 constexpr uint32_t kBadLinesPlace = ScoreSummary::kPlaces;
 constexpr uint32_t kPlacesAtATime = 1 << 19;
-constexpr size_t kRows = 10000;
-
-// Scores of the examples of one part, with weights that are pulled as they are needed.
-class PartScorer {
- public:
-  PartScorer(Worker& worker, const Table& table, FileStore& store, const EvaluationSettings& settings)
-      : worker_(worker),
-        table_(table),
-        store_(store),
-        strict_(settings.strict),
-        // Weights have no groups.
-        reader_(store, make_parser(settings.format, true)) {}
-
-  Result<std::vector<Addend>> score(const FilePart& part) {
-    ScoreSummary summary;
-    const uint64_t bad_before = reader_.bad_lines();
-    TRY(reader_.open(part));
-    while (true) {
-      const RowSlice rows = TRY(reader_.next(kRows));
-      if (rows.rows() == 0) break;
-      localizer_.localize(rows.keys);
-      weights_.resize(localizer_.keys().size());
-      TRY(worker_.pull(table_, localizer_.keys(), weights_).wait());
-      scores_.resize(rows.rows());
-      score_rows(rows, localizer_.columns(), weights_, scores_);
-      summary.add(rows.labels, scores_);
-    }
-    TRY(complaints_.complain(store_, reader_, strict_));
-    std::vector<Addend> addends = summary.addends();
-    addends.push_back({kBadLinesPlace, static_cast<double>(reader_.bad_lines() - bad_before)});
-    return addends;
-  }
-
- private:
-  Worker& worker_;
-  const Table& table_;
-  FileStore& store_;
-  const bool strict_;
-  ExampleReader reader_;
-  BadLineComplaints complaints_;
-  Localizer localizer_;
-  std::vector<float> weights_;
-  std::vector<float> scores_;
-};
 
 }  // namespace
 
@@ -78,6 +33,30 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
   return settings;
 }
 
+Result<Scored> score_files(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files,
+                           TextFormat format, bool strict, const std::string& name) {
+  PartScorer scorer(worker, table, store, format, strict);
+  const auto items = TRY(cut_into_items(store, files));
+  TRY(share_work(worker, name, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+    ScoreSummary summary;
+    const uint64_t bad_lines =
+        TRY(scorer.score(TRY(part_of_text(item.text)), [&](auto labels, auto scores) -> Result<> {
+          summary.add(labels, scores);
+          return {};
+        }));
+    std::vector<Addend> addends = summary.addends();
+    addends.push_back({kBadLinesPlace, static_cast<double>(bad_lines)});
+    return addends;
+  }));
+  Scored scored;
+  for (uint32_t first = 0; first < ScoreSummary::kPlaces; first += kPlacesAtATime) {
+    const uint32_t count = std::min(kPlacesAtATime, ScoreSummary::kPlaces - first);
+    scored.scores.add_sums(first, TRY(worker.tally(name, {}, first, count)));
+  }
+  scored.bad_lines = static_cast<uint64_t>(TRY(worker.tally(name, {}, kBadLinesPlace, 1)).front());
+  return scored;
+}
+
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {
   Evaluation evaluation;
   const std::vector<FileInfo> model = TRY(find_files(store, settings.model_files));
@@ -87,16 +66,7 @@ Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSe
 
   const Table table = TRY(worker.create_table({.name = "model", .updater = {"assign"}}));
   evaluation.weights = TRY(load_model(worker, table, store, model));
-  PartScorer scorer(worker, table, store, settings);
-  const auto items = TRY(cut_into_items(store, files));
-  TRY(share_work(worker, kPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
-    return scorer.score(TRY(part_of_text(item.text)));
-  }));
-  for (uint32_t first = 0; first < ScoreSummary::kPlaces; first += kPlacesAtATime) {
-    const uint32_t count = std::min(kPlacesAtATime, ScoreSummary::kPlaces - first);
-    evaluation.scores.add_sums(first, TRY(worker.tally(kPool, {}, first, count)));
-  }
-  evaluation.bad_lines = static_cast<uint64_t>(TRY(worker.tally(kPool, {}, kBadLinesPlace, 1)).front());
+  evaluation.scored = TRY(score_files(worker, table, store, files, settings.format, settings.strict, "evaluate"));
   return evaluation;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,20 @@ struct EvaluationSettings {
 // kInvalid names the field that is wrong, missing, or asks for what there is not.
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 
+// How the weights of a table, of whatever updater, do on the examples of files. All workers of the job do the same,
+// under a name of its own, and share the files; each is told all of it.
+struct Scored {
+  ScoreSummary scores;
+  uint64_t bad_lines = 0;
+};
+Result<Scored> score_files(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files,
+                           TextFormat format, bool strict, const std::string& name);
+
 struct Evaluation {
   uint64_t model_files = 0;
   uint64_t weights = 0;
   uint64_t data_files = 0;
-  uint64_t bad_lines = 0;
-  ScoreSummary scores;
+  Scored scored;
 };
 
 // How well a model does on examples. All workers of the job do the same and share the files; each is told all of it.

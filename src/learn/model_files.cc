@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/log.h"
 #include "learn/model_text.h"
 #include "learn/shared_work.h"
 
@@ -40,6 +41,26 @@ Result<> push_sorted(Worker& worker, const Table& table, std::span<const Key> ke
   return worker.push(table, sorted_keys, sorted_weights).wait();
 }
 
+// Keys that the table has.
+Result<uint64_t> count_rows(Worker& worker, const Table& table) {
+  uint64_t count = 0;
+  for (int part = 0; part < worker.parts(); ++part) {
+    uint64_t first = 0;
+    for (uint64_t next = 0;; first = next) {
+      next = TRY(worker.scan(table, part, first, ScanKind::kCount)).next;
+      if (next == first) break;
+    }
+    count += first;
+  }
+  return count;
+}
+
+// A run with more servers has left files that patterns would take for this model's.
+void warn_of_others(FileStore& store, const std::string& prefix, int parts) {
+  const std::string next = fmt::format("{}_S{}", prefix, parts);
+  if (store.stat(next)) log_warning("{} is there, but no part of this model: an earlier one has left it", next);
+}
+
 // What all workers have added up.
 Result<uint64_t> total(Worker& worker, const char* pool) {
   return static_cast<uint64_t>(TRY(worker.tally(pool, {}, 0, 1)).front());
@@ -52,6 +73,7 @@ Result<uint64_t> save_model(Worker& worker, const Table& table, FileStore& store
   for (int part = 0; part < worker.parts(); ++part) items.push_back(fmt::format("{}_S{}", prefix, part));
   TRY(share_work(worker, kSavePool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t weights = TRY(save_part(worker, table, store, item.text, static_cast<int>(item.number)));
+    if (item.number == 0) warn_of_others(store, prefix, worker.parts());
     return std::vector<Addend>{{0, static_cast<double>(weights)}};
   }));
   return total(worker, kSavePool);
@@ -68,7 +90,11 @@ Result<uint64_t> load_model(Worker& worker, const Table& table, FileStore& store
     }));
     return std::vector<Addend>{{0, static_cast<double>(weights)}};
   }));
-  return total(worker, kLoadPool);
+  const uint64_t weights = TRY(total(worker, kLoadPool));
+  const uint64_t keys = TRY(count_rows(worker, table));
+  if (keys == weights) return weights;
+  return invalid("{} model files have {} weights of {} different keys: they are not all of one model", files.size(),
+                 weights, keys);
 }
 
 }  // namespace pscloud

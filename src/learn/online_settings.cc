@@ -89,7 +89,8 @@ Result<UpdaterSpec> updater_of(const Config& config) {
 
 Result<FilterSpec> filter_of(const FilterConfig& filter, const char* field) {
   switch (filter.type()) {
-    case FilterConfig::KEY_CACHING: return FilterSpec{FilterKind::kKeyCaching};
+    case FilterConfig::KEY_CACHING:
+      return FilterSpec{.kind = FilterKind::kKeyCaching, .once = filter.clear_cache_if_done()};
     case FilterConfig::COMPRESSING: return FilterSpec{FilterKind::kLz4};
     case FilterConfig::FIXING_FLOAT:
       if (filter.fixed_point_size() > 0) {
@@ -113,6 +114,10 @@ Result<TableSpec> table_of(const Config& config) {
   for (const FilterConfig& filter : config.async_sgd().pull_filter()) {
     table.pull_filters.push_back(TRY(filter_of(filter, "async_sgd.pull_filter")));
   }
+  if (table.push_filters.empty() && table.pull_filters.empty()) {
+    // The keys of a push are those of the pull before it: they need neither travel nor be looked up again.
+    table.push_filters.push_back({.kind = FilterKind::kKeyCaching, .once = true});
+  }
   TRY(validate(table));
   return table;
 }
@@ -125,12 +130,17 @@ Result<OnlineSettings> online_settings(const Config& config) {
   if (!config.has_training_data()) return invalid("training_data is missing");
   TRY(check_data(config.training_data(), "training_data"));
   if (sgd.tail_feature_freq() != 0) return invalid("async_sgd.tail_feature_freq is not supported yet");
-  if (config.has_validation_data()) return invalid("validation_data while training is not supported yet");
   if (config.has_model_input()) return invalid("model_input while training is not supported yet");
 
   OnlineSettings settings;
   settings.files.assign(config.training_data().file().begin(), config.training_data().file().end());
   settings.format = TRY(text_format(config.training_data(), "training_data"));
+  if (config.has_validation_data()) {
+    const DataConfig& validation = config.validation_data();
+    TRY(check_data(validation, "validation_data"));
+    settings.validation_files.assign(validation.file().begin(), validation.file().end());
+    settings.validation_format = TRY(text_format(validation, "validation_data"));
+  }
   if (config.has_model_output()) {
     if (config.model_output().format() != DataConfig::TEXT || config.model_output().file_size() != 1) {
       return invalid("model_output must have format: TEXT and one file, the beginning of the names");

@@ -19,6 +19,8 @@ namespace pscloud {
 struct OnlineSettings {
   std::vector<std::string> files;  // patterns
   TextFormat format = TextFormat::kLibsvm;
+  std::vector<std::string> validation_files;  // patterns; none: the model is not tried while it is trained
+  TextFormat validation_format = TextFormat::kLibsvm;
   std::string model_prefix;  // empty: the model is not written
   Loss loss = Loss::kLogit;
   TableSpec table;              // of the weights

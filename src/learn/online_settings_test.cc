@@ -41,9 +41,10 @@ TEST(OnlineSettings, TheClickExampleIsUnderstood) {
   EXPECT_EQ(settings.table.updater.name, "ftrl");
   EXPECT_THAT(settings.table.updater.numbers,
               ElementsAre(Pair("alpha", 0.01f), Pair("beta", 10), Pair("lambda1", 10), Pair("lambda2", 1)));
-  const std::vector<FilterSpec> filters{{FilterKind::kKeyCaching}, {FilterKind::kFixedPoint, 1}};
+  const std::vector<FilterSpec> filters{{.kind = FilterKind::kKeyCaching, .once = true}, {FilterKind::kFixedPoint, 1}};
   EXPECT_EQ(settings.table.push_filters, filters);
-  EXPECT_EQ(settings.table.pull_filters, filters);
+  const std::vector<FilterSpec> pull_filters{{FilterKind::kKeyCaching}, {FilterKind::kFixedPoint, 1}};
+  EXPECT_EQ(settings.table.pull_filters, pull_filters);
 }
 
 TEST(OnlineSettings, RateAndAlgorithmNameTheUpdater) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "io/file_pattern.h"
 #include "learn/data_settings.h"
+#include "learn/evaluation.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
 
@@ -27,7 +28,11 @@ OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, const OnlineSetti
                              std::function<void(const OnlineProgress&)> show)
     : worker_(worker),
       store_(store),
-      counting_(store),
+      counting_(store,
+                [this](size_t bytes) {
+                  bytes_unreported_ += bytes;
+                  return Result<>();
+                }),
       settings_(settings),
       show_(std::move(show)),
       start_(clock_.now()),
@@ -36,19 +41,26 @@ OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, const OnlineSetti
 
 Result<OnlineProgress> OnlineTrainer::run() {
   const std::vector<FileInfo> files = TRY(find_files(store_, settings_.files));
+  std::vector<FileInfo> validation;
+  if (!settings_.validation_files.empty()) validation = TRY(find_files(store_, settings_.validation_files));
   uint64_t bytes = 0;
   for (const FileInfo& file : files) bytes += file.size;
   progress_.bytes_all = bytes * settings_.passes;
   const std::vector<std::string> items = TRY(cut_into_items(store_, files));
 
   table_ = TRY(worker_.create_table(settings_.table));
-  online_.emplace(worker_, table_, counting_, settings_, [this](const MinibatchReport& one) { note(one); });
+  online_.emplace(worker_, table_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
+  uint64_t different = 0;
   for (uint32_t pass = 1; pass <= settings_.passes; ++pass) {
-    TRY(share_work(worker_, fmt::format("pass {}", pass), items,
-                   [&](const WorkItem& item) -> Result<std::vector<Addend>> {
-                     TRY(train_part(TRY(part_of_text(item.text))));
-                     return std::vector<Addend>{};
-                   }));
+    const std::string pool = fmt::format("pass {}", pass);
+    TRY(share_work(worker_, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+      const uint64_t before = examples_;
+      TRY(train_part(TRY(part_of_text(item.text))));
+      return std::vector<Addend>{{0, static_cast<double>(examples_ - before)}};
+    }));
+    // Each part adds to this once, whoever has done it, and however often.
+    different += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, 0, 1)).front());
+    if (!validation.empty()) TRY(validate_after(pass, validation));
   }
   if (!settings_.model_prefix.empty()) {
     progress_.nonzero = TRY(save_model(worker_, table_, store_, settings_.model_prefix));
@@ -56,29 +68,29 @@ Result<OnlineProgress> OnlineTrainer::run() {
     TRY(count_nonzero());
   }
   TRY(report());
+  progress_.repeated = progress_.examples - different;
   return progress_;
 }
 
 Result<> OnlineTrainer::train_part(const FilePart& part) {
   TRY(online_->train(part));
   TRY(complaints_.complain(store_, online_->examples(), settings_.strict));
-  if (!failure_) return failure_;
   return report();  // what is done shall be seen, though others may be at it for long
 }
 
-void OnlineTrainer::note(const MinibatchReport& one) {
+Result<> OnlineTrainer::note(const MinibatchReport& one) {
+  examples_ += one.examples;
   unreported_.examples += one.examples;
   unreported_.loss += one.loss;
   unreported_.right += one.right;
   unreported_.auc += one.auc * static_cast<double>(one.examples);
-  if (clock_.now() < next_report_ || !failure_) return;
-  failure_ = report();
+  if (clock_.now() < next_report_) return {};
+  return report();
 }
 
 // Adds up with the other workers what has been done since the last time. One of them shows it.
 Result<> OnlineTrainer::report() {
   const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
-  const uint64_t bytes = counting_.bytes_read();
   const uint64_t bad_lines = online_->examples().bad_lines();
   const std::vector<Addend> addends = {
       {kExamples, static_cast<double>(done.examples)},
@@ -86,7 +98,7 @@ Result<> OnlineTrainer::report() {
       {kAuc, done.auc},
       {kRight, static_cast<double>(done.right)},
       {kBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
-      {kBytes, static_cast<double>(bytes - std::exchange(bytes_reported_, bytes))},
+      {kBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
   };
   const std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kPlaces));
   progress_.examples = static_cast<uint64_t>(sums[kExamples]);
@@ -104,6 +116,18 @@ Result<> OnlineTrainer::report() {
   if (!worker_.is_first()) return {};
   if (now >= next_count_) TRY(count_nonzero());
   show_(progress_);
+  return {};
+}
+
+Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const FileInfo> files) {
+  const std::string name = fmt::format("validation {}", pass);
+  const Scored scored =
+      TRY(score_files(worker_, table_, store_, files, settings_.validation_format, settings_.strict, name));
+  progress_.validated = pass;
+  progress_.validation_auc = scored.scores.auc();
+  progress_.validation_accuracy = scored.scores.accuracy();
+  progress_.validation_logloss = scored.scores.logloss();
+  if (worker_.is_first()) show_(progress_);
   return {};
 }
 

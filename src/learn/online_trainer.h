@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "io/counting_store.h"
+#include "io/watched_store.h"
 #include "learn/bad_lines.h"
 #include "learn/online_settings.h"
 #include "learn/online_worker.h"
@@ -18,14 +18,19 @@ namespace pscloud {
 struct OnlineProgress {
   double seconds = 0;
   uint64_t examples = 0;
-  double loss = 0;  // these three are sums over examples
-  double auc = 0;   // of each example that of its minibatch
+  uint64_t repeated = 0;  // of these, because a worker had died or was slow; known at the end
+  double loss = 0;        // these three are sums over examples
+  double auc = 0;         // of each example that of its minibatch
   double right = 0;
   uint64_t bad_lines = 0;
   uint64_t bytes = 0;      // read
   uint64_t bytes_all = 0;  // of all files, in all passes
   uint64_t nonzero = 0;    // weights, when they were last counted
-  WeightChange change;     // by the last push of this worker that was measured
+  uint32_t validated = 0;  // after this pass the model was tried on the validation data:
+  double validation_auc = 0;
+  double validation_accuracy = 0;
+  double validation_logloss = 0;
+  WeightChange change;  // by the last push of this worker that was measured
 
   double mean_loss() const { return of_examples(loss); }
   double mean_auc() const { return of_examples(auc); }
@@ -49,13 +54,14 @@ class OnlineTrainer {
 
  private:
   Result<> train_part(const FilePart& part);
-  void note(const MinibatchReport& report);
+  Result<> note(const MinibatchReport& report);
   Result<> report();
   Result<> count_nonzero();
+  Result<> validate_after(uint32_t pass, std::span<const FileInfo> files);
 
   Worker& worker_;
   FileStore& store_;
-  CountingStore counting_;
+  WatchedStore counting_;
   const OnlineSettings& settings_;
   const std::function<void(const OnlineProgress&)> show_;
   const SystemClock clock_;
@@ -64,12 +70,12 @@ class OnlineTrainer {
   Time next_count_;
   Table table_;
   std::optional<OnlineWorker> online_;  // once there is a table
+  uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples
   uint64_t bad_lines_reported_ = 0;
-  uint64_t bytes_reported_ = 0;
+  uint64_t bytes_unreported_ = 0;
   BadLineComplaints complaints_;
   OnlineProgress progress_;
-  Result<> failure_;  // of a report in the middle of a part
 };
 
 }  // namespace pscloud

@@ -5,9 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "base/log.h"
+#include "base/mutex.h"
 #include "data/click_log.h"
 #include "data/text_writer.h"
 #include "engine/testing_cluster.h"
@@ -60,8 +59,8 @@ class OnlineTrainerTest : public testing::Test {
 
   OnlineSettings settings_;
   EvaluationSettings evaluation_;
-  std::mutex mutex_;
-  std::vector<OnlineProgress> shown_;
+  Mutex mutex_;
+  std::vector<OnlineProgress> shown_ GUARDED_BY(mutex_);
 };
 
 TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
@@ -72,17 +71,22 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
                      {"test", test.text}},
                     1 << 20);
   settings_.passes = 2;
+  settings_.validation_files = {"test"};
+  double validated = 0;
   {
     const TestingCluster cluster({.servers = 2, .workers = 3});
     cluster.run_workers([&](Worker& worker) {
       const auto progress = train(worker, store);
       ASSERT_TRUE(progress) << progress.error().message;
       EXPECT_EQ(progress->examples, 84000u);
+      EXPECT_EQ(progress->repeated, 0u);
       EXPECT_LT(progress->mean_loss(), 0.60);
       EXPECT_GT(progress->mean_auc(), 0.65);
       EXPECT_EQ(progress->bad_lines, 0u);
       EXPECT_GT(progress->nonzero, 100u);
       EXPECT_GE(progress->bytes, progress->bytes_all);
+      EXPECT_EQ(progress->validated, 2u);
+      if (worker.rank() == 0) validated = progress->validation_auc;
     });
   }
   const TestingCluster cluster({.servers = 1, .workers = 2});
@@ -91,9 +95,10 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
     ASSERT_TRUE(evaluation) << evaluation.error().message;
     EXPECT_EQ(evaluation->model_files, 2u);
     EXPECT_GT(evaluation->weights, 100u);
-    EXPECT_EQ(evaluation->scores.examples(), 5000u);
-    EXPECT_GT(evaluation->scores.auc(), test.best.auc() - 0.01);
-    EXPECT_LT(evaluation->scores.logloss(), test.best.logloss() + 0.01);
+    EXPECT_EQ(evaluation->scored.scores.examples(), 5000u);
+    EXPECT_EQ(evaluation->scored.scores.auc(), validated);
+    EXPECT_GT(evaluation->scored.scores.auc(), test.best.auc() - 0.01);
+    EXPECT_LT(evaluation->scored.scores.logloss(), test.best.logloss() + 0.01);
   });
 }
 
@@ -133,6 +138,15 @@ TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   EXPECT_TRUE(strict->leave());
 }
 
+TEST_F(OnlineTrainerTest, EndsWhenAFileCannotBeReadOn) {
+  MemoryStore store({{"train/a", some_clicks(1000, 1).text}}, 1 << 20);
+  WatchedStore broken(store, [](size_t) -> Result<> { return job_failed("interrupted"); });
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  EXPECT_THAT(train(*worker, broken).error().message, HasSubstr("interrupted"));
+  EXPECT_TRUE(worker->leave());
+}
+
 TEST_F(OnlineTrainerTest, MissingFilesAreNamed) {
   MemoryStore store({{"train/a", std::string("1 1:1\n")}}, 1 << 20);
   settings_.files = {"elsewhere/part.*"};
@@ -150,6 +164,7 @@ TEST_F(OnlineTrainerTest, WhatIsShownGrows) {
   const auto worker = cluster.worker();
   ASSERT_TRUE(train(*worker, store));
   EXPECT_TRUE(worker->leave());
+  MutexLock lock(mutex_);
   ASSERT_GE(shown_.size(), 30u);
   EXPECT_EQ(shown_.front().examples, 100u);
   for (size_t i = 1; i < shown_.size(); ++i) EXPECT_GE(shown_[i].examples, shown_[i - 1].examples);

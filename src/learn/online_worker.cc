@@ -8,7 +8,7 @@
 namespace pscloud {
 
 OnlineWorker::OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
-                           std::function<void(const MinibatchReport&)> report)
+                           std::function<Result<>(const MinibatchReport&)> report)
     : worker_(worker),
       table_(table),
       settings_(settings),
@@ -111,8 +111,7 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   } else if (minibatch.pulled) {
     minibatch.pushed = worker_.push(table_, minibatch.localizer.keys(), minibatch.gradient);
   }
-  report_(report);
-  return {};
+  return report_(report);
 }
 
 }  // namespace pscloud

@@ -32,8 +32,9 @@ struct WeightChange {
 // it is given. One thread.
 class OnlineWorker {
  public:
+  // `report` is called after each minibatch; an error of it ends train().
   OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
-               std::function<void(const MinibatchReport&)> report);
+               std::function<Result<>(const MinibatchReport&)> report);
 
   // Returns when the servers have all gradients of the part. After an error some of them are there, and the next part
   // may follow.
@@ -66,7 +67,7 @@ class OnlineWorker {
   Worker& worker_;
   const Table& table_;
   const OnlineSettings& settings_;
-  std::function<void(const MinibatchReport&)> report_;
+  std::function<Result<>(const MinibatchReport&)> report_;
   ExampleReader reader_;
   bool measure_ = false;
   WeightChange last_change_;

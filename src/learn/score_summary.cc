@@ -1,7 +1,6 @@
 #include "learn/score_summary.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -19,12 +18,7 @@ static_assert(ScoreSummary::kPlaces == kBuckets + (2u << kBits));
 // -ln(1e-15): one example that a model is certain of, and wrong about, must not make the mean infinite.
 constexpr double kLossMax = 34.538776394910684;
 
-// Increases with the score.
-uint32_t bucket_of(float score) {
-  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
-  const uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
-  return ordered >> (32 - kBits);
-}
+uint32_t bucket_of(float score) { return ordered_bits(score) >> (32 - kBits); }
 
 }  // namespace
 

@@ -10,20 +10,24 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "net/certificate.h"
 #include "net/sigpipe.h"
 #include "net/socket.h"
+#include "net/tls_output.h"
 
 namespace pscloud {
 namespace {
 
 constexpr size_t kRecordBytes = 16384;        // the largest TLS record
 constexpr size_t kReadAheadBytes = 64 << 10;  // of records taken from the socket at once
+constexpr size_t kGatherBytes = 256 << 10;    // of plain text whose records go to the socket at once
 constexpr size_t kNameBytesMax = 200;
 
 // The oldest error of OpenSSL's queue: what went wrong first.
@@ -33,14 +37,11 @@ std::string openssl_text() {
   return reason != nullptr ? reason : fmt::format("OpenSSL error {:x}", code);
 }
 
-// Around each operation of OpenSSL on a socket. What is left of an earlier one would be taken for this one's error.
-struct Operation {
-  Operation() {
-    ERR_clear_error();
-    errno = 0;
-  }
-  const SigpipeBlock block;
-};
+// Before each operation of OpenSSL: what is left of an earlier one would be taken for this one's error.
+void forget_errors() {
+  ERR_clear_error();
+  errno = 0;
+}
 
 // The certificate's names of the form scheme://...; not trusted, so bounded.
 std::vector<std::string> uris_of(X509* certificate) {
@@ -84,7 +85,8 @@ class TlsStream final : public Stream {
   ~TlsStream() override { SSL_free(ssl_); }
 
   Progress handshake() override {
-    const Operation operation;
+    forget_errors();
+    const SigpipeBlock block;
     const int result = SSL_do_handshake(ssl_);
     if (result != 1) return stuck(result);
     if (!peer_) {  // cannot be, but what it would let in is too much to rely on it
@@ -92,12 +94,19 @@ class TlsStream final : public Stream {
       return {Progress::kFailed};
     }
     handshake_done_ = true;
+    // The kernel's TLS needs the socket itself.
+    if (!BIO_get_ktls_send(SSL_get_wbio(ssl_))) {
+      output_ = std::make_unique<TlsOutput>(SSL_get_fd(ssl_));
+      SSL_set0_wbio(ssl_, output_->make_bio());
+    }
     return {Progress::kDone};
   }
 
   // One record at most comes of each call, so the second part of `room` is left alone.
   Progress read(std::span<const iovec> room) override {
-    const Operation operation;
+    forget_errors();
+    std::optional<SigpipeBlock> block;
+    if (!output_) block.emplace();  // it may answer
     size_t bytes = 0;
     const int result = SSL_read_ex(ssl_, room.front().iov_base, room.front().iov_len, &bytes);
     if (result != 1) return stuck(result);
@@ -106,29 +115,14 @@ class TlsStream final : public Stream {
   }
 
   Progress write(std::span<const iovec> data) override {
-    // Each call makes records of its own: headers and small payloads are put together to fill one. Large payloads are
-    // taken from where they are, unless the kernel encrypts: after a socket was full, OpenSSL then goes on from the
-    // address it was given first (openssl/openssl#21202), which must be one that stays.
-    const void* from = data.front().iov_base;
-    size_t size = data.front().iov_len;
-    if (pending_ > 0 || size < kRecordBytes || BIO_get_ktls_send(SSL_get_wbio(ssl_))) {
-      if (pending_ == 0) pending_ = fill_record(data);
-      from = record_.data();
-      size = pending_;
-    }
-    const Operation operation;
-    size_t bytes = 0;
-    const int result = SSL_write_ex(ssl_, from, size, &bytes);
-    if (result != 1) return stuck(result);
-    pending_ = 0;
-    under_key_bytes_ += bytes;
-    if (under_key_bytes_ >= rekey_bytes_) change_key();
-    return {Progress::kDone, bytes};
+    return output_ ? write_gathered(data) : write_by_kernel(data);
   }
 
   void end_writing() override {
-    const Operation operation;
+    forget_errors();
+    const SigpipeBlock block;
     SSL_shutdown(ssl_);  // a goodbye that does not fit is not needed: the end of the socket says the same
+    if (output_) (void)output_->flush();
     shutdown(SSL_get_fd(ssl_), SHUT_WR);
   }
 
@@ -166,9 +160,49 @@ class TlsStream final : public Stream {
 
  private:
   // Records under one key of AES-GCM are limited; OpenSSL does not count them. The kernel's TLS cannot change its key.
-  void change_key() {
+  void count_under_key(size_t bytes) {
+    under_key_bytes_ += bytes;
+    if (under_key_bytes_ < rekey_bytes_) return;
     under_key_bytes_ = 0;
-    if (BIO_get_ktls_send(SSL_get_wbio(ssl_)) == 0) SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+    if (output_) SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+  }
+
+  // Headers and small payloads are put together to fill a record. Large payloads are taken from where they are.
+  Progress write_gathered(std::span<const iovec> data) {
+    if (accepted_ == 0) {
+      const char* from = static_cast<const char*>(data.front().iov_base);
+      size_t size = std::min(data.front().iov_len, kGatherBytes);
+      if (size < kRecordBytes) {
+        size = fill_record(data);
+        from = reinterpret_cast<const char*>(record_.data());
+      }
+      forget_errors();
+      while (accepted_ < size) {
+        size_t bytes = 0;  // of one record
+        const int result = SSL_write_ex(ssl_, from + accepted_, size - accepted_, &bytes);
+        if (result != 1) return stuck(result);
+        accepted_ += bytes;
+      }
+      count_under_key(accepted_);
+    }
+    const Progress::Status status = output_->flush();
+    if (status == Progress::kDone) return {status, std::exchange(accepted_, 0)};
+    if (status == Progress::kFailed) error_ = unavailable("{}", errno_text(errno));
+    return {status};
+  }
+
+  // Each call makes one record. After the socket was full, OpenSSL goes on from the address it was given first
+  // (openssl/openssl#21202), which must be one that stays: everything is copied.
+  Progress write_by_kernel(std::span<const iovec> data) {
+    if (pending_ == 0) pending_ = fill_record(data);
+    forget_errors();
+    const SigpipeBlock block;
+    size_t bytes = 0;
+    const int result = SSL_write_ex(ssl_, record_.data(), pending_, &bytes);
+    if (result != 1) return stuck(result);
+    pending_ = 0;
+    count_under_key(bytes);
+    return {Progress::kDone, bytes};
   }
 
   size_t fill_record(std::span<const iovec> data) {
@@ -194,6 +228,7 @@ class TlsStream final : public Stream {
         return {Progress::kFailed};
       default: break;
     }
+    if (output_) (void)output_->flush();  // what we complain of
     // Alerts, what the peer complains of, have numbers of their own.
     const bool by_peer = ERR_GET_REASON(ERR_peek_error()) >= SSL_AD_REASON_OFFSET;
     if (!refusal_.empty()) {
@@ -214,9 +249,11 @@ class TlsStream final : public Stream {
   const std::string& cluster_;  // of the context
   const std::optional<Role> expected_;
   const uint64_t rekey_bytes_;
+  std::unique_ptr<TlsOutput> output_;  // once the handshake is done; null: the kernel encrypts
+  size_t accepted_ = 0;                // bytes that OpenSSL has, and the socket not all of them
   uint64_t under_key_bytes_ = 0;
   std::vector<std::byte> record_;  // none before the first use: strangers are many
-  size_t pending_ = 0;             // bytes of record_ that OpenSSL has and could not send
+  size_t pending_ = 0;             // bytes of record_ that the kernel could not take
   bool handshake_done_ = false;
   bool has_read_ = false;
   std::optional<NodeIdentity> peer_;

@@ -118,10 +118,11 @@ Result<EncodedPayload> encode_payload(std::span<const FilterSpec> filters, std::
   if (keys.size_bytes() + values.span().size_bytes() > kPlainBytesMax)
     return invalid("{} keys and {} values in one request are above the limit of {} bytes", keys.size(), values.size(),
                    kPlainBytesMax);
-  PayloadDraft draft{Section(bytes_of(keys)), Section(bytes_of(values.span())), rows, {}, {}};
+  PayloadDraft draft{Section(bytes_of(keys)), Section(bytes_of(values.span())), rows, {}, {}, {}};
   auto payload = apply_all(filters, draft, values, context);
   // The list will not travel, so the peer will not have it.
   if (!payload && draft.new_signature) context.key_cache->forget(*draft.new_signature);
+  if (payload && draft.last_use) context.key_cache->forget(*draft.last_use);
   return payload;
 }
 
@@ -156,7 +157,7 @@ Result<DecodedPayload> decode_payload(const Frame& frame, size_t rows, size_t wi
     value_buffer = std::make_shared<const Buffer>(Buffer::copy_of(value_section));
     values = value_buffer->span();
   }
-  PayloadDraft draft{Section(key_section), Section(values), rows, {}, {}};
+  PayloadDraft draft{Section(key_section), Section(values), rows, {}, {}, {}};
   for (size_t i = applied.size(); i-- > 0;) {
     TRY(applied[i].step->undo(applied[i].args, sizes[i], draft, context));
     CHECK(draft.values.bytes().size() == sizes[i].values, "filter {} of a payload", i);

@@ -9,14 +9,17 @@ uint64_t entry_bytes(size_t keys) { return keys * (sizeof(Key) + sizeof(uint32_t
 
 class KeyCachingStep final : public FilterStep {
  public:
-  // Args: u8 1 if the peer has the list, else 0 and the list follows; u64 low, u64 high of its signature.
-  Result<bool> apply(const FilterSpec&, PayloadDraft& draft, ByteWriter& args, FilterContext context) const override {
+  // Args: u8 mark; u64 low, u64 high of the list's signature.
+  Result<bool> apply(const FilterSpec& spec, PayloadDraft& draft, ByteWriter& args,
+                     FilterContext context) const override {
     const Bytes keys = draft.keys.bytes();
     if (keys.empty() || !context.key_cache) return false;
     // Hash the whole list, not its head: two minibatches often share their frequent keys, which sort first.
     const Hash128 signature = hash128(keys);
     const bool known = context.key_cache->remember(signature, keys.size() / sizeof(Key));
-    args.put(static_cast<uint8_t>(known));
+    const bool last = known && spec.once;
+    if (last) draft.last_use = signature;
+    args.put(last ? kKnownAndForgotten : known ? kKnown : kListFollows);
     args.put(signature.low);
     args.put(signature.high);
     if (known) {
@@ -30,12 +33,12 @@ class KeyCachingStep final : public FilterStep {
   Result<SectionBytes> sizes_after(Bytes args, SectionBytes before, size_t) const override {
     const Args read = TRY(read_args(args));
     if (before.keys == 0) return corrupt("key_caching in a payload that has no keys");
-    return SectionBytes{read.known ? 0 : before.keys, before.values};
+    return SectionBytes{read.mark == kListFollows ? before.keys : 0, before.values};
   }
 
   Result<> undo(Bytes args, SectionBytes before, PayloadDraft& draft, FilterContext context) const override {
     const Args read = TRY(read_args(args));
-    if (!read.known) {
+    if (read.mark == kListFollows) {
       if (hash128(draft.keys.bytes()) != read.signature) return corrupt("a key list does not have its signature");
       if (context.key_cache) {
         std::vector<Key> keys(before.keys / sizeof(Key));  // in the frame the keys need not be aligned
@@ -53,23 +56,29 @@ class KeyCachingStep final : public FilterStep {
     if (keys->size() * sizeof(Key) != before.keys)
       return corrupt("a signature of {} keys in a payload of {} rows", keys->size(), draft.rows);
     draft.known_keys = *keys;
+    if (read.mark == kKnownAndForgotten) context.key_cache->forget(read.signature);
     draft.keys.refer_to(bytes_of(std::span<const Key>(draft.known_keys)));
     return {};
   }
 
  private:
+  enum Mark : uint8_t {
+    kListFollows = 0,
+    kKnown = 1,              // the peer has the list
+    kKnownAndForgotten = 2,  // it will not need it again
+  };
   struct Args {
-    bool known;
+    Mark mark;
     Hash128 signature;
   };
   static Result<Args> read_args(Bytes args) {
     ByteReader reader(args);
-    const auto known = reader.get<uint8_t>();
+    const auto mark = reader.get<uint8_t>();
     const auto low = reader.get<uint64_t>();
     const auto high = reader.get<uint64_t>();
     TRY(reader.finish("the head of key_caching"));
-    if (known > 1) return corrupt("key_caching with mark {}, must be 0 or 1", known);
-    return Args{known == 1, {low, high}};
+    if (mark > kKnownAndForgotten) return corrupt("key_caching with mark {}, must be 0, 1 or 2", mark);
+    return Args{static_cast<Mark>(mark), {low, high}};
   }
 };
 

@@ -139,6 +139,31 @@ TEST(KeyCaching, RequestThatWasNeverSentLeavesNothingInTheCache) {
   EXPECT_FALSE(ends.decode((*payload)->span(), 2, 1, true, true)->keys_unknown);
 }
 
+TEST(KeyCaching, AListThatComesTwiceIsForgottenAtBothEnds) {
+  FilterEnds ends;
+  const std::vector<FilterSpec> once{{.kind = FilterKind::kKeyCaching, .once = true}};
+  const std::vector<Key> keys(100, 7);
+  for (int round = 0; round < 2; ++round) {
+    const auto pull = ends.encode(once, keys, {}, 100);
+    EXPECT_GT((*pull)->size(), 800u);
+    EXPECT_EQ(ends.decode((*pull)->span(), 100, 1, true, false)->keys, keys);
+    EXPECT_GT(ends.receiver_cache.bytes(), 800u);
+    const auto push = ends.encode(once, keys, std::vector<float>(100, 1), 100);
+    EXPECT_LT((*push)->size(), 500u);
+    EXPECT_EQ(ends.decode((*push)->span(), 100, 1, true, true)->keys, keys);
+    EXPECT_EQ(ends.sender_cache.bytes(), 0u);
+    EXPECT_EQ(ends.receiver_cache.bytes(), 0u);
+  }
+}
+
+TEST(KeyCaching, APushThatWasNeverSentForgetsNothing) {
+  FilterEnds ends;
+  const std::vector<FilterSpec> chain{{.kind = FilterKind::kKeyCaching, .once = true}, {FilterKind::kFloat16}};
+  ASSERT_TRUE(ends.decode((*ends.encode(chain, {1, 2}, {}, 2))->span(), 2, 1, true, false).has_value());
+  EXPECT_FALSE(ends.encode(chain, {1, 2}, {1, 1e9f}, 2).has_value());
+  EXPECT_GT(ends.sender_cache.bytes(), 0u);
+}
+
 TEST(KeyCaching, SignatureOfAnotherLengthIsCorrupt) {
   FilterEnds ends;
   ASSERT_TRUE(ends.decode((*ends.encode(kKeysCached, {1, 2}, {}, 2))->span(), 2, 1, true, false).has_value());

@@ -56,9 +56,10 @@ struct PayloadDraft {
   Section values;
   size_t rows = 0;
 
-  // Set by key caching. Sender: a signature the cache has from now on. Receiver: one it does not have, or the list that
-  // it has; `keys` are then the same.
+  // Set by key caching. Sender: a signature the cache has from now on, or one it needs no longer. Receiver: one it does
+  // not have, or the list that it has; `keys` are then the same.
   std::optional<Hash128> new_signature;
+  std::optional<Hash128> last_use;
   std::optional<Hash128> unknown_signature;
   KeyList known_keys{};
 };

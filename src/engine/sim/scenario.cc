@@ -55,7 +55,7 @@ Scenario Scenario::draw(Random& random) {
     }
     // Only filters that keep small integers exact.
     for (auto* filters : {&spec.push_filters, &spec.pull_filters}) {
-      if (random.chance(0.5)) filters->push_back({FilterKind::kKeyCaching});
+      if (random.chance(0.5)) filters->push_back({.kind = FilterKind::kKeyCaching, .once = random.chance(0.5)});
       if (random.chance(0.2)) filters->push_back({FilterKind::kFloat16});
       if (random.chance(0.2)) filters->push_back({FilterKind::kDropZeros});
       if (random.chance(0.1)) filters->push_back({random.chance(0.5) ? FilterKind::kLz4 : FilterKind::kZstd});

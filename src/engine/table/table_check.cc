@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "base/vector_clones.h"
 #include "engine/table/prefetch.h"
-#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {

@@ -1,8 +1,8 @@
 #include <cmath>
 
+#include "base/vector_clones.h"
 #include "engine/table/proximal.h"
 #include "engine/table/updater_builtin.h"
-#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {

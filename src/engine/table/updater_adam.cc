@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/vector_clones.h"
 #include "engine/table/updater_builtin.h"
-#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {

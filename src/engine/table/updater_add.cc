@@ -1,7 +1,7 @@
 #include <cstring>
 
+#include "base/vector_clones.h"
 #include "engine/table/updater_builtin.h"
-#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {

@@ -1,6 +1,6 @@
+#include "base/vector_clones.h"
 #include "engine/table/proximal.h"
 #include "engine/table/updater_builtin.h"
-#include "engine/table/vector_clones.h"
 
 namespace pscloud {
 namespace {

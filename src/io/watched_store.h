@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file_store.h"
+
+namespace pscloud {
+
+// Another store, borrowed, that tells how much is read of its files, as they are stored: to count it, or to end it, by
+// an error. Told by whatever thread reads.
+class WatchedStore final : public FileStore {
+ public:
+  using OnRead = std::function<Result<>(size_t bytes)>;
+  WatchedStore(FileStore& store, OnRead on_read) : store_(store), on_read_(std::move(on_read)) {}
+
+  Result<FileInfo> stat(const std::string& uri) override { return store_.stat(uri); }
+  Result<std::vector<FileInfo>> list(const std::string& folder) override { return store_.list(folder); }
+  Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
+    return std::make_unique<WatchedInput>(TRY(store_.open(uri, range)), on_read_);
+  }
+  Result<std::unique_ptr<Output>> create(const std::string& uri) override { return store_.create(uri); }
+
+ private:
+  class WatchedInput final : public Input {
+   public:
+    WatchedInput(std::unique_ptr<Input> input, const OnRead& on_read) : input_(std::move(input)), on_read_(on_read) {}
+    Result<size_t> read(std::span<char> out) override {
+      const size_t bytes = TRY(input_->read(out));
+      TRY(on_read_(bytes));
+      return bytes;
+    }
+
+   private:
+    std::unique_ptr<Input> input_;
+    const OnRead& on_read_;
+  };
+
+  FileStore& store_;
+  const OnRead on_read_;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "data/example_reader.h"
+#include "data/localizer.h"
+#include "learn/bad_lines.h"
+#include "pscloud/worker.h"
+
+namespace pscloud {
+
+// Scores examples of files by the weights of a table, which are pulled as they are needed. Borrows what it is given.
+// One thread.
+class PartScorer {
+ public:
+  PartScorer(Worker& worker, const Table& table, FileStore& store, TextFormat format, bool strict);
+
+  // Gives `take` the labels and scores of all examples of a part, many at a time, in their order. Returns how many bad
+  // lines there were among them.
+  using Take = std::function<Result<>(std::span<const float> labels, std::span<const float> scores)>;
+  Result<uint64_t> score(const FilePart& part, const Take& take);
+
+ private:
+  Worker& worker_;
+  const Table& table_;
+  FileStore& store_;
+  const bool strict_;
+  ExampleReader reader_;
+  BadLineComplaints complaints_;
+  Localizer localizer_;
+  std::vector<float> weights_;
+  std::vector<float> scores_;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,56 @@
+#include "learn/prediction.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "io/file_pattern.h"
+#include "learn/model_files.h"
+#include "learn/part_scorer.h"
+#include "learn/shared_work.h"
+
+namespace pscloud {
+namespace {
+
+constexpr const char* kPool = "predict";
+enum Place : uint32_t { kExamples, kBadLines, kPlaces };
+
+}  // namespace
+
+Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
+                            const std::string& prefix, bool raw) {
+  const std::vector<FileInfo> model = TRY(find_files(store, settings.model_files));
+  const std::vector<FileInfo> files = TRY(find_files(store, settings.files));
+  const Table table = TRY(worker.create_table({.name = "model", .updater = {"assign"}}));
+  Predictions predictions;
+  predictions.files = files.size();
+  predictions.weights = TRY(load_model(worker, table, store, model));
+
+  std::vector<std::string> items;
+  for (const FileInfo& file : files) items.push_back(file.uri);
+  PartScorer scorer(worker, table, store, settings.format, settings.strict);
+  std::string text;
+  TRY(share_work(worker, kPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+    const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
+    uint64_t examples = 0;
+    const uint64_t bad_lines =
+        TRY(scorer.score({.uri = item.text}, [&](std::span<const float>, std::span<const float> scores) -> Result<> {
+          text.clear();
+          for (const float score : scores) {
+            const float shown = raw ? score : 1 / (1 + std::exp(-score));
+            fmt::format_to(std::back_inserter(text), "{}\n", shown);
+          }
+          examples += scores.size();
+          return output->write(text);
+        }));
+    TRY(output->commit());
+    return std::vector<Addend>{{kExamples, static_cast<double>(examples)}, {kBadLines, static_cast<double>(bad_lines)}};
+  }));
+  const std::vector<double> sums = TRY(worker.tally(kPool, {}, 0, kPlaces));
+  predictions.examples = static_cast<uint64_t>(sums[kExamples]);
+  predictions.bad_lines = static_cast<uint64_t>(sums[kBadLines]);
+  return predictions;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""`pscloud train` with servers and workers of its own: kill -9 of a worker in the middle, and of all of it."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import BUILD, SECONDS
+
+PSCLOUD = BUILD / "pscloud"
+EXAMPLES = 200000
+CONFIG = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+learning_rate { type: DECAY alpha: 0.1 beta: 1 }
+async_sgd { algo: FTRL minibatch: 50 }
+"""
+TEST = """
+validation_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_input { format: TEXT file: "model_S.*" }
+"""
+
+
+def children(pid):
+    """Of the process, with their command lines."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found[int(stat.parent.name)] = (stat.parent / "cmdline").read_text().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def workers(pid):
+    return [child for child, words in children(pid).items() if "--as-worker" in words]
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.run_here("data", "generate", "train", "--examples", EXAMPLES, "--keys", 26000, "--files", 3)
+        (self.folder / "train.conf").write_text(CONFIG)
+        (self.folder / "test.conf").write_text(TEST)
+
+    def run_here(self, *words):
+        return subprocess.run([PSCLOUD, *map(str, words)], cwd=self.folder, check=True, capture_output=True, text=True,
+                              timeout=SECONDS).stdout
+
+    def start(self):
+        process = subprocess.Popen([PSCLOUD, "train", "train.conf", "--servers", "2", "--workers", "3", "--json"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + SECONDS
+        while len(workers(process.pid)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return process
+
+    def test_what_a_killed_worker_had_is_done_by_the_others(self):
+        process = self.start()
+        time.sleep(0.3)  # it is in the middle of its parts
+        victim = workers(process.pid)[0]
+        subprocess.run(["kill", "-9", str(victim)], check=True)
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, r"worker \d died")
+        self.assertIn("the others have done its work", err)
+        summary = json.loads(out)
+        self.assertEqual(summary["examples"] - summary["repeated"], EXAMPLES)  # every line, once or named as repeated
+        if summary["repeated"]:
+            self.assertIn("again, for who had it has died or is slow", err)
+        self.assertLess(summary["repeated"], EXAMPLES * 0.2)
+        model = json.loads(self.run_here("evaluate", "test.conf", "--json"))
+        self.assertEqual(model["examples"], EXAMPLES)
+        self.assertGreater(model["auc"], 0.75)
+
+    def test_nobody_is_left_when_it_is_killed(self):
+        process = self.start()
+        family = list(children(process.pid))
+        self.assertEqual(len(family), 5)
+        process.kill()
+        process.communicate(timeout=SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while any(pathlib.Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual([pid for pid in family if pathlib.Path(f"/proc/{pid}").exists()], [])
+        self.assertEqual(list(self.folder.glob("model*")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
