@@ -55,6 +55,7 @@ bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabb
 	@python3 bench/train.py $(TRAIN_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
+	@cmake --preset lint --log-level=ERROR >/dev/null  # nothing is built there, so nobody else sees new sources
 	@tools/check.sh $(JOBS)
 
 format: | setup-check ## formats all C++ files

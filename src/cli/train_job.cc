@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
-constexpr milliseconds kEndTimeout{20000};
+constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
+constexpr milliseconds kWorkerEndTimeout{20000};
 
 // What several workers end with: each that ends well knows how all went, so one of them is enough.
 class Outcomes {
@@ -82,7 +82,7 @@ Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalClust
 // Until it says how it ended.
 Result<OnlineProgress> listen(LineChannel& lines, int number, const ShowProgress& show, const Cancelled& cancelled) {
   while (true) {
-    auto line = lines.read_line(kSilenceMax, cancelled);
+    auto line = lines.read_line(kWorkerSilenceMax, cancelled);
     if (!line) return job_failed("worker process {}: {}", number, line.error().message);
     const size_t space = line->find(' ');
     const std::string word = line->substr(0, space);
@@ -149,7 +149,7 @@ Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& sh
   if (!outcome) set_log_level(LogLevel::kSilent);  // what ends with it is no news
   const OnlineProgress progress = TRY(outcome);
   for (const std::string& failure : outcomes.failures()) log_warning("{}; the others have done its work", failure);
-  for (WorkerProcess& worker : workers) (void)worker.process.wait(kEndTimeout);
+  for (WorkerProcess& worker : workers) (void)worker.process.wait(kWorkerEndTimeout);
   TRY(cluster->wait());
   return progress;
 }

@@ -17,7 +17,15 @@ namespace {
 constexpr int kCountShare = 20;  // to count the weights takes no more than one twentieth of the time
 
 // Places in the tally of progress.
-enum Place : uint32_t { kExamples, kLoss, kAuc, kRight, kBadLines, kBytes, kPlaces };
+enum ProgressPlace : uint32_t {
+  kDoneExamples,
+  kDoneLoss,
+  kDoneAuc,
+  kDoneRight,
+  kDoneBadLines,
+  kDoneBytes,
+  kDonePlaces
+};
 constexpr const char* kProgress = "progress";
 
 }  // namespace
@@ -93,20 +101,20 @@ Result<> OnlineTrainer::report() {
   const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
   const uint64_t bad_lines = online_->examples().bad_lines();
   const std::vector<Addend> addends = {
-      {kExamples, static_cast<double>(done.examples)},
-      {kLoss, done.loss},
-      {kAuc, done.auc},
-      {kRight, static_cast<double>(done.right)},
-      {kBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
-      {kBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
+      {kDoneExamples, static_cast<double>(done.examples)},
+      {kDoneLoss, done.loss},
+      {kDoneAuc, done.auc},
+      {kDoneRight, static_cast<double>(done.right)},
+      {kDoneBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
+      {kDoneBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
   };
-  const std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kPlaces));
-  progress_.examples = static_cast<uint64_t>(sums[kExamples]);
-  progress_.loss = sums[kLoss];
-  progress_.auc = sums[kAuc];
-  progress_.right = sums[kRight];
-  progress_.bad_lines = static_cast<uint64_t>(sums[kBadLines]);
-  progress_.bytes = static_cast<uint64_t>(sums[kBytes]);
+  const std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kDonePlaces));
+  progress_.examples = static_cast<uint64_t>(sums[kDoneExamples]);
+  progress_.loss = sums[kDoneLoss];
+  progress_.auc = sums[kDoneAuc];
+  progress_.right = sums[kDoneRight];
+  progress_.bad_lines = static_cast<uint64_t>(sums[kDoneBadLines]);
+  progress_.bytes = static_cast<uint64_t>(sums[kDoneBytes]);
   const Time now = clock_.now();
   progress_.seconds = in_seconds(now - start_);
   progress_.change = online_->last_change();

@@ -49,12 +49,11 @@ class OnlineTrainerTest : public testing::Test {
   }
 
   Result<OnlineProgress> train(Worker& worker, FileStore& store) {
-    return OnlineTrainer(worker, store, settings_,
-                         [this](const OnlineProgress& one) {
-                           const std::lock_guard lock(mutex_);
-                           shown_.push_back(one);
-                         })
-        .run();
+    const auto show = [this](const OnlineProgress& one) {
+      MutexLock lock(mutex_);
+      shown_.push_back(one);
+    };
+    return OnlineTrainer(worker, store, settings_, show).run();
   }
 
   OnlineSettings settings_;

@@ -13,8 +13,8 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kPool = "predict";
-enum Place : uint32_t { kExamples, kBadLines, kPlaces };
+constexpr const char* kPredictPool = "predict";
+enum PredictionPlace : uint32_t { kPredicted, kNotPredicted, kPredictionPlaces };
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
   for (const FileInfo& file : files) items.push_back(file.uri);
   PartScorer scorer(worker, table, store, settings.format, settings.strict);
   std::string text;
-  TRY(share_work(worker, kPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+  TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
     uint64_t examples = 0;
     const uint64_t bad_lines =
@@ -45,11 +45,12 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
           return output->write(text);
         }));
     TRY(output->commit());
-    return std::vector<Addend>{{kExamples, static_cast<double>(examples)}, {kBadLines, static_cast<double>(bad_lines)}};
+    return std::vector<Addend>{{kPredicted, static_cast<double>(examples)},
+                               {kNotPredicted, static_cast<double>(bad_lines)}};
   }));
-  const std::vector<double> sums = TRY(worker.tally(kPool, {}, 0, kPlaces));
-  predictions.examples = static_cast<uint64_t>(sums[kExamples]);
-  predictions.bad_lines = static_cast<uint64_t>(sums[kBadLines]);
+  const std::vector<double> sums = TRY(worker.tally(kPredictPool, {}, 0, kPredictionPlaces));
+  predictions.examples = static_cast<uint64_t>(sums[kPredicted]);
+  predictions.bad_lines = static_cast<uint64_t>(sums[kNotPredicted]);
   return predictions;
 }
 

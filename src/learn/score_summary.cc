@@ -13,8 +13,8 @@ namespace {
 // Of a float32: its sign, its exponent and eleven bits more.
 constexpr int kBits = 20;
 // Places in a tally; of each bucket there are two.
-enum Place : uint32_t { kExamples, kRight, kLoss, kBuckets };
-static_assert(ScoreSummary::kPlaces == kBuckets + (2u << kBits));
+enum SummaryPlace : uint32_t { kSumExamples, kSumRight, kSumLoss, kSumBuckets };
+static_assert(ScoreSummary::kPlaces == kSumBuckets + (2u << kBits));
 // -ln(1e-15): one example that a model is certain of, and wrong about, must not make the mean infinite.
 constexpr double kLossMax = 34.538776394910684;
 
@@ -51,11 +51,11 @@ void ScoreSummary::add(const ScoreSummary& other) {
 
 std::vector<Addend> ScoreSummary::addends() const {
   std::vector<Addend> addends = {
-      {kExamples, static_cast<double>(examples_)}, {kRight, static_cast<double>(right_)}, {kLoss, loss_}};
+      {kSumExamples, static_cast<double>(examples_)}, {kSumRight, static_cast<double>(right_)}, {kSumLoss, loss_}};
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     const Bucket& bucket = buckets_[i];
-    if (bucket.first_kind > 0) addends.push_back({kBuckets + 2 * i, static_cast<double>(bucket.first_kind)});
-    if (bucket.others > 0) addends.push_back({kBuckets + 2 * i + 1, static_cast<double>(bucket.others)});
+    if (bucket.first_kind > 0) addends.push_back({kSumBuckets + 2 * i, static_cast<double>(bucket.first_kind)});
+    if (bucket.others > 0) addends.push_back({kSumBuckets + 2 * i + 1, static_cast<double>(bucket.others)});
   }
   return addends;
 }
@@ -65,12 +65,12 @@ void ScoreSummary::add_sums(uint32_t first, std::span<const double> sums) {
   for (uint32_t i = 0; i < sums.size(); ++i) {
     const auto count = static_cast<uint64_t>(sums[i]);
     switch (const uint32_t place = first + i) {
-      case kExamples: examples_ += count; break;
-      case kRight: right_ += count; break;
-      case kLoss: loss_ += sums[i]; break;
+      case kSumExamples: examples_ += count; break;
+      case kSumRight: right_ += count; break;
+      case kSumLoss: loss_ += sums[i]; break;
       default: {
-        Bucket& bucket = buckets_[(place - kBuckets) / 2];
-        ((place - kBuckets) % 2 == 0 ? bucket.first_kind : bucket.others) += count;
+        Bucket& bucket = buckets_[(place - kSumBuckets) / 2];
+        ((place - kSumBuckets) % 2 == 0 ? bucket.first_kind : bucket.others) += count;
       }
     }
   }
