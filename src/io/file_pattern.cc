@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/mutex.h"
+
 namespace pscloud {
 namespace {
 
@@ -23,6 +25,9 @@ SplitPattern split(const std::string& pattern) {
 }
 
 Result<std::regex> make_regex(const std::string& pattern, const std::string& name) {
+  // While it compiles an expression, libstdc++ fills a cache of the locale, which all threads share, without a lock.
+  static Mutex mutex;
+  MutexLock lock(mutex);
   try {
     return std::regex(name, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error& error) {

@@ -8,10 +8,10 @@ import tempfile
 import time
 import unittest
 
-from harness import BUILD, SECONDS
+from harness import BUILD, SANITIZERS, SECONDS
 
 PSCLOUD = BUILD / "pscloud"
-EXAMPLES = 200000
+EXAMPLES = 30000 if SANITIZERS else 200000
 CONFIG = """
 training_data { format: TEXT text: LIBSVM file: "train-.*" }
 model_output { format: TEXT file: "model" }
