@@ -30,11 +30,8 @@ class Outcomes {
   void add(Result<OnlineProgress> one) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!one) failures_.push_back(one.error().message);
-    if (!outcome_ || (!*outcome_ && one)) {
-      outcome_ = std::move(one);
-    } else if (one && one->seconds > (*outcome_)->seconds) {
-      outcome_ = std::move(one);
-    }
+    const bool better = !outcome_ || (one && (!*outcome_ || one->seconds > (*outcome_)->seconds));
+    if (better) outcome_ = std::move(one);
   }
   Result<OnlineProgress> result() const EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
