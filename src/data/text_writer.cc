@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <vector>
 
 #include "base/suggest.h"
+#include "data/number_text.h"
 
 namespace pscloud {
 namespace {
@@ -35,28 +34,13 @@ struct Row {
   }
 };
 
-void put(std::string& text, uint64_t number) {
-  const fmt::format_int digits(number);
-  text.append(digits.data(), digits.size());
-}
-
-void put(std::string& text, float value) {
-  if (value == 1) {
-    text += '1';
-    return;
-  }
-  std::array<char, 32> digits;
-  const auto [end, error] = std::to_chars(digits.begin(), digits.end(), value);
-  text.append(digits.begin(), end);
-}
-
 void write_libsvm(const Row& row, std::string& text) {
   text += row.positive ? '1' : '0';
   for (size_t i = 0; i < row.keys.size(); ++i) {
     text += ' ';
-    put(text, row.keys[i]);
+    append_number(text, row.keys[i]);
     text += ':';
-    put(text, row.value(i));
+    append_number(text, row.value(i));
   }
 }
 
@@ -64,10 +48,10 @@ void write_vw(const Row& row, std::string& text) {
   text += row.positive ? "1 |f" : "-1 |f";
   for (size_t i = 0; i < row.keys.size(); ++i) {
     text += ' ';
-    put(text, row.keys[i]);
+    append_number(text, row.keys[i]);
     if (row.value(i) == 1) continue;
     text += ':';
-    put(text, row.value(i));
+    append_number(text, row.value(i));
   }
 }
 
@@ -76,36 +60,36 @@ void write_grouped(const Row& row, bool with_values, std::string& text) {
   for (size_t i = 0; i < row.keys.size(); ++i) {
     if (i == 0 || row.group(i) != row.group(i - 1)) {
       text += i == 0 ? " " : "; ";
-      put(text, uint64_t{row.group(i)});
+      append_number(text, uint64_t{row.group(i)});
     }
     text += ' ';
-    put(text, row.keys[i]);
+    append_number(text, row.keys[i]);
     if (!with_values) continue;
     text += ':';
-    put(text, row.value(i));
+    append_number(text, row.value(i));
   }
   text += ';';
 }
 
 void write_adfea(const Row& row, std::string& text) {
-  put(text, row.number);
+  append_number(text, row.number);
   text += row.positive ? " 1 1" : " 1 0";
   for (size_t i = 0; i < row.keys.size(); ++i) {
     text += ' ';
-    put(text, row.keys[i]);
+    append_number(text, row.keys[i]);
     text += ':';
-    put(text, uint64_t{row.group(i)});
+    append_number(text, uint64_t{row.group(i)});
   }
 }
 
 void write_terafea(const Row& row, std::string& text) {
   text += row.positive ? "1 " : "-1 ";
-  put(text, row.number);
+  append_number(text, row.number);
   text += " |";
   for (size_t i = 0; i < row.keys.size(); ++i) {
     constexpr Key kRest = (Key{1} << 54) - 1;
     text += ' ';
-    put(text, Key{row.group(i)} << 54 | (row.keys[i] & kRest));
+    append_number(text, Key{row.group(i)} << 54 | (row.keys[i] & kRest));
   }
 }
 
@@ -119,7 +103,7 @@ void write_criteo(const Row& row, std::string& text) {
     text += '\t';
     if (at == row.keys.size() || row.group(at) != column) continue;
     if (column < kCounts) {
-      put(text, static_cast<uint64_t>(std::max(0L, std::lround(std::expm1(row.value(at))))));
+      append_number(text, static_cast<uint64_t>(std::max(0L, std::lround(std::expm1(row.value(at))))));
     } else {
       text += fmt::format("{:08x}", row.keys[at]);
     }

@@ -1,13 +1,10 @@
 #include "learn/model_text.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <iterator>
-#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "data/number_text.h"
 #include "data/scan.h"
 #include "data/text_reader.h"
 
@@ -22,15 +19,21 @@ Result<> ModelTextWriter::write(std::span<const Key> keys, std::span<const float
   CHECK(keys.size() == weights.size(), "{} keys, {} weights", keys.size(), weights.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     if (weights[i] == 0) continue;
-    fmt::format_to(std::back_inserter(text_), "{}\t{}\n", keys[i], weights[i]);
+    append_number(text_, keys[i]);
+    text_ += '\t';
+    append_number(text_, weights[i]);
+    text_ += '\n';
     ++weights_;
   }
   if (text_.size() < kWriteBytes) return {};
-  return output_->write(std::exchange(text_, {}));
+  TRY(output_->write(text_));
+  text_.clear();
+  return {};
 }
 
 Result<> ModelTextWriter::commit() {
-  TRY(output_->write(std::exchange(text_, {})));
+  TRY(output_->write(text_));
+  text_.clear();
   return output_->commit();
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iterator>
 
+#include "data/number_text.h"
 #include "io/file_pattern.h"
 #include "learn/model_files.h"
 #include "learn/part_scorer.h"
@@ -39,7 +39,8 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
           text.clear();
           for (const float score : scores) {
             const float shown = raw ? score : 1 / (1 + std::exp(-score));
-            fmt::format_to(std::back_inserter(text), "{}\n", shown);
+            append_number(text, shown);
+            text += '\n';
           }
           examples += scores.size();
           return output->write(text);
