@@ -7,13 +7,11 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/evaluation_flags.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
 #include "cli/local_workers.h"
 #include "cli/verb.h"
-#include "io/config_file.h"
-#include "io/file_pattern.h"
-#include "learn/config.pb.h"
 #include "learn/evaluation.h"
 
 namespace pscloud {
@@ -31,10 +29,8 @@ one; accuracy the share of scores with the sign of the label; logloss the mean
 of -ln(p), p being the chance that the model gave to what happened.)";
 
 struct EvaluateCommand {
-  std::string config;
-  std::vector<std::string> assignments;
+  ConfigFlags config;
   int threads = 0;
-  bool strict = false;
   bool json = false;
 };
 
@@ -56,15 +52,8 @@ void print_evaluation(const Evaluation& evaluation, bool json) {
 }
 
 Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled& cancelled) {
+  const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
   const auto store = make_local_store();
-  PS::LM::Config config;
-  TRY(read_config(*store, command.config, config));
-  for (const std::string& one : command.assignments) TRY(set_config_field(one, config).at("--set"));
-  EvaluationSettings settings = TRY(evaluation_settings(config).at(command.config));
-  settings.strict = command.strict;
-  TRY(find_files(*store, settings.model_files));  // or there is nothing to start for
-  TRY(find_files(*store, settings.files));
-
   WatchedStore files = until_cancelled(*store, cancelled);
   return run_local_workers<Evaluation>(command.threads > 0 ? command.threads : all_cores(), cancelled,
                                        [&](Worker& worker) { return evaluate(worker, files, settings); });
@@ -84,12 +73,8 @@ int run_evaluate(const EvaluateCommand& command) {
 
 void add_evaluate(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<EvaluateCommand>();
-  verb.add_option("config", command->config, "the file that says what to evaluate")->type_name("CONF")->required();
+  add_config_flags(verb, command->config, "the file that says what to evaluate");
   verb.add_option("--threads", command->threads, "[all cores]")->type_name("N")->check(CLI::PositiveNumber);
-  verb.add_option("--set", command->assignments, "FIELD=VALUE instead of what the config says")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
-  verb.add_flag("--strict", command->strict, "end at the first line that is no example");
   verb.add_flag("--json", command->json, "for programs");
   verb.footer(kEvaluateAbout);
   verb.callback([command, &action] { action = [command] { return run_evaluate(*command); }; });

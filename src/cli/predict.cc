@@ -7,13 +7,11 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/evaluation_flags.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
 #include "cli/local_workers.h"
 #include "cli/verb.h"
-#include "io/config_file.h"
-#include "io/file_pattern.h"
-#include "learn/config.pb.h"
 #include "learn/prediction.h"
 
 namespace pscloud {
@@ -29,24 +27,16 @@ for each example. A line that is no example has none; with --strict it ends
 the run.)";
 
 struct PredictCommand {
-  std::string config;
+  ConfigFlags config;
   std::string out;
-  std::vector<std::string> assignments;
   int threads = 0;
   bool raw = false;
-  bool strict = false;
   bool json = false;
 };
 
 Result<Predictions> predict_here(const PredictCommand& command, const Cancelled& cancelled) {
+  const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
   const auto store = make_local_store();
-  PS::LM::Config config;
-  TRY(read_config(*store, command.config, config));
-  for (const std::string& one : command.assignments) TRY(set_config_field(one, config).at("--set"));
-  EvaluationSettings settings = TRY(evaluation_settings(config).at(command.config));
-  settings.strict = command.strict;
-  TRY(find_files(*store, settings.model_files));  // or there is nothing to start for
-  TRY(find_files(*store, settings.files));
   WatchedStore files = until_cancelled(*store, cancelled);
   return run_local_workers<Predictions>(
       command.threads > 0 ? command.threads : all_cores(), cancelled,
@@ -75,16 +65,10 @@ int run_predict(const PredictCommand& command) {
 
 void add_predict(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<PredictCommand>();
-  verb.add_option("config", command->config, "the file that says which model and which examples")
-      ->type_name("CONF")
-      ->required();
+  add_config_flags(verb, command->config, "the file that says which model and which examples");
   verb.add_option("--out", command->out, "what the names of the files begin with")->type_name("OUT")->required();
   verb.add_flag("--raw", command->raw, "the score itself instead of 1 / (1 + exp(-score))");
   verb.add_option("--threads", command->threads, "[all cores]")->type_name("N")->check(CLI::PositiveNumber);
-  verb.add_option("--set", command->assignments, "FIELD=VALUE instead of what the config says")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
-  verb.add_flag("--strict", command->strict, "end at the first line that is no example");
   verb.add_flag("--json", command->json, "for programs");
   verb.footer(kPredictAbout);
   verb.callback([command, &action] { action = [command] { return run_predict(*command); }; });

@@ -48,7 +48,7 @@ With PSCLOUD_ROLE=worker in the environment it takes part in a job of
 schedulers and servers that run elsewhere (docs/node-environment.md).)";
 
 struct TrainCommand {
-  TrainJob job{.config = {}, .assignments = {}, .threads = 0};
+  TrainJob job{.config = {}, .threads = 0};
   std::string tensorboard;
   bool as_worker = false;
   bool quiet = false;
@@ -148,7 +148,7 @@ int run_train(TrainCommand command) {
 
 void add_train(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<TrainCommand>();
-  verb.add_option("config", command->job.config, "the file that says what to train")->type_name("CONF")->required();
+  add_config_flags(verb, command->job.config, "the file that says what to train");
   verb.add_option("--servers", command->job.servers, "processes that hold the model [0: this one]")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
@@ -158,10 +158,6 @@ void add_train(CLI::App& verb, Action& action) {
   verb.add_option("--threads", command->job.threads, "that train: here [all cores], or in each worker process [1]")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  verb.add_option("--set", command->job.assignments, "FIELD=VALUE instead of what the config says")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
-  verb.add_flag("--strict", command->job.strict, "end at the first line that is no example");
   verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");

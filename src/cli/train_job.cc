@@ -12,7 +12,6 @@
 #include "cli/child_process.h"
 #include "cli/local_workers.h"
 #include "cli/train_report.h"
-#include "io/config_file.h"
 #include "io/file_pattern.h"
 #include "learn/config.pb.h"
 
@@ -68,9 +67,9 @@ struct WorkerProcess {
 };
 
 Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalCluster& cluster) {
-  std::vector<std::string> arguments{"train", job.config, "--as-worker", "--threads", std::to_string(job.threads)};
-  for (const std::string& one : job.assignments) arguments.insert(arguments.end(), {"--set", one});
-  if (job.strict) arguments.emplace_back("--strict");
+  std::vector<std::string> arguments{"train", job.config.file, "--as-worker", "--threads", std::to_string(job.threads)};
+  for (const std::string& one : job.config.assignments) arguments.insert(arguments.end(), {"--set", one});
+  if (job.config.strict) arguments.emplace_back("--strict");
   auto [ours, theirs] = TRY(LineChannel::make_pair());
   auto process = TRY(ChildProcess::start(arguments, cluster.worker_environment(), std::move(theirs)));
   return WorkerProcess{std::move(process), std::make_unique<LineChannel>(std::move(ours))};
@@ -97,12 +96,10 @@ Result<OnlineProgress> listen(LineChannel& lines, int number, const ShowProgress
 }  // namespace
 
 Result<OnlineSettings> train_settings(const TrainJob& job) {
-  const auto store = make_local_store();
   PS::LM::Config config;
-  TRY(read_config(*store, job.config, config));
-  for (const std::string& one : job.assignments) TRY(set_config_field(one, config).at("--set"));
-  OnlineSettings settings = TRY(online_settings(config).at(job.config));
-  settings.strict = job.strict;
+  TRY(read_config(job.config, config));
+  OnlineSettings settings = TRY(online_settings(config).at(job.config.file));
+  settings.strict = job.config.strict;
   return settings;
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
 
+#include "cli/config_flags.h"
 #include "cli/line_channel.h"
 #include "learn/online_trainer.h"
 #include "pscloud/node.h"
@@ -12,9 +11,7 @@ namespace pscloud {
 
 // What to train, and on what.
 struct TrainJob {
-  std::string config;                    // file
-  std::vector<std::string> assignments;  // --set
-  bool strict = false;
+  ConfigFlags config;
   int servers = 0;  // processes; 0: all in this process
   int workers = 0;  // processes
   int threads = 1;  // that train, in this process or in each worker's
