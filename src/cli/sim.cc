@@ -69,6 +69,7 @@ int run_sim_command(SimCommand flags) {
   sabotage.no_dedup = flags.sabotage == "dedup";
   sabotage.no_gate = flags.sabotage == "gate";
   sabotage.no_bound = flags.sabotage == "bound";
+  sabotage.no_memo = flags.sabotage == "memo";
   // The nodes' own lines would be millions.
   set_log_level(LogLevel::kSilent);
   const int threads =
@@ -101,9 +102,9 @@ void add_sim(CLI::App& verb, Action& action) {
   verb.add_option("--seeds", flags->seeds, "how many to run [1000]")->type_name("N")->check(CLI::PositiveNumber);
   verb.add_option("--first-seed", flags->first_seed, "the first of them [1]")->type_name("N");
   verb.add_option("--threads", flags->threads, "run so many at a time [all cores]")->type_name("N");
-  verb.add_option("--break", flags->sabotage, "switch a part of the protocol off: dedup, gate or bound")
+  verb.add_option("--break", flags->sabotage, "switch a part of the protocol off: dedup, gate, bound or memo")
       ->type_name("PART")
-      ->check(CLI::IsMember({"dedup", "gate", "bound"}));
+      ->check(CLI::IsMember({"dedup", "gate", "bound", "memo"}));
   verb.add_flag("--json", flags->json, "for programs");
   verb.footer(kSimAbout);
   verb.callback([flags, &action] { action = [flags] { return run_sim_command(*flags); }; });

@@ -190,7 +190,7 @@ bool ShardOwner::take_in(Session& session, const Frame& frame) {
     case FrameType::kTally: {
       accept();
       const Result<SharedBuffer> answer = board_.serve(frame, clock_.now());
-      session.keep_answer(header.seq, answer);
+      if (!options_.sabotage.no_memo) session.keep_answer(header.seq, answer);
       reply(session, header.seq, message(answer));
       return true;
     }

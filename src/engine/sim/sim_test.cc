@@ -71,6 +71,10 @@ TEST_F(ClusterSim, NoticesThatQueuesGrowWithoutTheirBound) {
   EXPECT_NE(report.violation.find("bytes"), std::string::npos) << report.violation;
 }
 
+TEST_F(ClusterSim, NoticesThatWorkIsLostIfAnswersAboutItAreNotKept) {
+  EXPECT_NE(first_violation({.no_memo = true}).violation, "");
+}
+
 TEST_F(ClusterSim, NamesTheLowestSeedOfSeveralThreads) {
   const SimSummary one = simulate_seeds(1, 2000, 1, {.no_dedup = true});
   const SimSummary two = simulate_seeds(1, 2000, 2, {.no_dedup = true});
