@@ -10,11 +10,8 @@ PEERS_FLAGS ?=
 TRAIN_FLAGS ?=
 
 # What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
-# Of the clusters that run over sockets and again through shared memory, each sanitizer has one; the simulator is one
-# thread, where there is nothing to race.
 SANITIZED := unit|sim|cluster|fuzz|example
-NOT_ASAN := cluster_shm_(faults|run)_test
-NOT_TSAN := cluster_(faults|run)_test|sim_10000
+SKIP ?= none
 
 .PHONY: help build demo test test-asan test-tsan bench bench-peers bench-train check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
@@ -39,11 +36,11 @@ test: build/release/build.ninja ## all tests
 
 test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --build --preset dev -j $(JOBS)
-	@ctest --preset dev -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(NOT_ASAN))$$'
+	@ctest --preset dev -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
 
 test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
 	@cmake --build --preset tsan -j $(JOBS)
-	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(NOT_TSAN))$$'
+	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
 
 bench: build/release/build.ninja ## measures everything, and names what got slower since the last time
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all

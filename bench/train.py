@@ -50,7 +50,7 @@ def say(text):
 
 
 def run(command):
-    """Seconds, CPU seconds and peak megabytes of a process."""
+    """Seconds and CPU seconds of a process with its children, and what it said."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -64,7 +64,7 @@ def run(command):
 
 
 def peak_mb(command):
-    """Of one run that is not timed: only the largest child ever can be asked about."""
+    """Of the largest process of one run, which is not timed: the system keeps no other."""
     code = ("import resource, subprocess, sys\n"
             "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)")
@@ -154,7 +154,7 @@ def table(results):
     lines = [f"{examples} LIBSVM lines of 39 features, {results['bytes'] >> 20} MB, one pass, {results['machine']}, "
              f"{results['vw'].replace('==', ' ')}; medians of {len(rounds['pscloud'])} alternating rounds, with the "
              f"least and the largest. Minibatch of pscloud: {results['minibatch']}.", "",
-             "| | seconds | examples/s | CPU seconds | held-out logloss | peak MB |",
+             "| | seconds | examples/s | CPU seconds | held-out logloss | peak MB of one process |",
              "| --- | --- | --- | --- | --- | --- |"]
     for name, runs in rounds.items():
         if name == "tokenizer":

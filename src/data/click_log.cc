@@ -8,7 +8,7 @@
 namespace pscloud {
 namespace {
 
-// About a quarter of the examples are clicks, and the best possible AUC is about 0.8.
+// With a million keys a fifth of the examples are clicks, and the best possible AUC is 0.83.
 constexpr float kBias = -1.3f;
 constexpr float kCategorySpread = 0.3f;
 constexpr float kCountSpread = 0.1f;

@@ -40,6 +40,7 @@ Result<> check_data(const DataConfig& data, const char* field) {
   if (data.has_hdfs()) return refuse("hdfs");
   if (data.max_num_files_per_worker() >= 0) return refuse("max_num_files_per_worker");
   if (data.max_num_lines_per_file() >= 0) return refuse("max_num_lines_per_file");
+  if (data.shuffle()) return refuse("shuffle");
   if (data.replica() != 1) return refuse("replica");
   return {};
 }

@@ -5,10 +5,9 @@ import json
 import pathlib
 import subprocess
 import tempfile
-import time
 import unittest
 
-from harness import BUILD, SANITIZERS, SECONDS
+from harness import BUILD, SANITIZERS, SECONDS, until
 
 PSCLOUD = BUILD / "pscloud"
 EXAMPLES = 30000 if SANITIZERS else 200000
@@ -41,6 +40,11 @@ def workers(pid):
     return [child for child, words in children(pid).items() if "--as-worker" in words]
 
 
+def bytes_read(pid):
+    """By system calls: programs and libraries are mapped, files of examples are read."""
+    return int(pathlib.Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
 class Train(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -58,15 +62,13 @@ class Train(unittest.TestCase):
         process = subprocess.Popen([PSCLOUD, "train", "train.conf", "--servers", "2", "--workers", "3", "--json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
-        deadline = time.monotonic() + SECONDS
-        while len(workers(process.pid)) < 3 and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: len(workers(process.pid)) == 3, "three workers")
         return process
 
     def test_what_a_killed_worker_had_is_done_by_the_others(self):
         process = self.start()
-        time.sleep(0.3)  # it is in the middle of its parts
         victim = workers(process.pid)[0]
+        until(lambda: bytes_read(victim) > 1 << 20, "a worker that is in the middle of its parts")
         subprocess.run(["kill", "-9", str(victim)], check=True)
         out, err = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, 0, err)
@@ -87,10 +89,7 @@ class Train(unittest.TestCase):
         self.assertEqual(len(family), 5)
         process.kill()
         process.communicate(timeout=SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while any(pathlib.Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        self.assertEqual([pid for pid in family if pathlib.Path(f"/proc/{pid}").exists()], [])
+        until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in family), "the end of all")
         self.assertEqual(list(self.folder.glob("model*")), [])
 
 

@@ -25,8 +25,6 @@ class JobBoard {
   // This worker is gone: others get its work.
   void forget(uint64_t session);
 
-  const std::map<std::string, WorkPool>& pools() const { return pools_; }
-
  private:
   Result<bool> offer(OfferWorkMessage message);
   Result<TakenMessage> take(uint64_t session, const std::string& pool, Time now);

@@ -61,7 +61,6 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
 
   // For the simulator's checks.
   const ClockGate& gate() const { return gate_; }
-  const JobBoard& board() const { return board_; }
   const OwnedTable* table(TableId id) const;
   uint64_t held_bytes(uint64_t session) const;
   bool holds(Key key) const { return owners_ > 0 && owner_of(key, owners_) == owner_; }

@@ -34,8 +34,6 @@ class WorkPool {
   void forget(uint64_t session);
 
   uint64_t bytes() const { return bytes_; }
-  size_t items() const { return items_.size(); }
-  size_t done() const { return done_; }
 
  private:
   struct Holder {
