@@ -8,6 +8,7 @@
 #include "cli/data_verb.h"
 #include "cli/exit_code.h"
 #include "data/text_writer.h"
+#include "learn/data_settings.h"
 
 namespace pscloud {
 namespace {
@@ -19,7 +20,7 @@ struct ConvertCommand {
 };
 
 Result<uint64_t> convert(const ConvertCommand& command) {
-  const TextFormat format = TRY(text_format_of(command.to));
+  const TextFormat format = TRY(text_format_named(command.to));
   const auto store = make_local_store();
   const auto output = TRY(store->create(command.out));
   uint64_t written = 0;

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/progress.h"
-#include "data/text_writer.h"
 #include "io/file_pattern.h"
 #include "io/watched_store.h"
 #include "learn/bad_lines.h"
+#include "learn/data_settings.h"
 
 namespace pscloud {
 
@@ -19,7 +19,7 @@ void add_data_flags(CLI::App& verb, DataFlags& flags, const char* about) {
 
 Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<Result<bool>(const RowSlice&)>& take) {
   constexpr size_t kRows = 1000;
-  const TextFormat format = TRY(text_format_of(flags.format));
+  const TextFormat format = TRY(text_format_named(flags.format));
   const auto store = make_local_store();
   uint64_t bytes_read = 0;
   WatchedStore counting(*store, [&](size_t bytes) {

@@ -13,6 +13,7 @@
 #include "data/click_log.h"
 #include "data/text_writer.h"
 #include "io/file_store.h"
+#include "learn/data_settings.h"
 #include "learn/score_summary.h"
 
 namespace pscloud {
@@ -44,7 +45,7 @@ struct GenerateCommand {
 constexpr size_t kRowsAtATime = 1000;
 
 Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption& interruption) {
-  const TextFormat format = TRY(text_format_of(command.format));
+  const TextFormat format = TRY(text_format_named(command.format));
   ClickLog::Options options{.keys = static_cast<uint64_t>(command.keys),
                             .zipf = command.zipf,
                             .model_seed = command.model_seed,

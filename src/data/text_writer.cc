@@ -4,20 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "base/suggest.h"
 #include "data/number_text.h"
 
 namespace pscloud {
 namespace {
-
-constexpr std::pair<const char*, TextFormat> kFormats[] = {
-    {"LIBSVM", TextFormat::kLibsvm}, {"VW", TextFormat::kVw},
-    {"SPARSE", TextFormat::kSparse}, {"SPARSE_BINARY", TextFormat::kSparseBinary},
-    {"ADFEA", TextFormat::kAdfea},   {"TERAFEA", TextFormat::kTerafea},
-    {"CRITEO", TextFormat::kCriteo}, {"DENSE", TextFormat::kDense},
-};
 
 // One row of a slice.
 struct Row {
@@ -149,17 +140,6 @@ Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_num
     text += '\n';
   }
   return {};
-}
-
-Result<TextFormat> text_format_of(std::string_view name) {
-  std::vector<std::string> known;
-  for (const auto& [format_name, format] : kFormats) {
-    if (name == format_name) return format;
-    known.emplace_back(format_name);
-  }
-  const std::string near = suggest(std::string(name), known);
-  return invalid("no format {}{}; there are {}", name, near.empty() ? "" : fmt::format("; did you mean {}?", near),
-                 fmt::join(known, ", "));
 }
 
 }  // namespace pscloud

@@ -14,7 +14,4 @@ namespace pscloud {
 // kInvalid for rows that the format cannot hold.
 Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_number, std::string& text);
 
-// "LIBSVM", as configs have it; kInvalid lists the names there are.
-Result<TextFormat> text_format_of(std::string_view name);
-
 }  // namespace pscloud

@@ -75,10 +75,5 @@ TEST(TextWriter, ValuesWithoutAPlaceAreAMistake) {
   EXPECT_EQ(refused.error().message, "example 1 has values that are not 1: ADFEA has no place for them");
 }
 
-TEST(TextFormatOf, KnowsTheNamesOfConfigs) {
-  EXPECT_EQ(text_format_of("CRITEO").value(), TextFormat::kCriteo);
-  EXPECT_NE(text_format_of("LIBSWM").error().message.find("did you mean LIBSVM?"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace pscloud

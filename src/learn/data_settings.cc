@@ -1,7 +1,11 @@
 #include "learn/data_settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/check.h"
+#include "base/suggest.h"
 #include "data/file_part.h"
 #include "learn/config.pb.h"
 
@@ -16,11 +20,10 @@ constexpr uint64_t kPartsWanted = 64;
 constexpr uint64_t kPartsMax = 100000;
 }  // namespace
 
-Result<TextFormat> text_format(const DataConfig& data, const char* field) {
-  if (data.format() != DataConfig::TEXT) {
-    return invalid("{}.format is {}; only TEXT can be read", field, DataConfig::DataFormat_Name(data.format()));
-  }
-  switch (data.text()) {
+namespace {
+
+TextFormat text_format(DataConfig::TextFormat format) {
+  switch (format) {
     case DataConfig::DENSE: return TextFormat::kDense;
     case DataConfig::SPARSE: return TextFormat::kSparse;
     case DataConfig::SPARSE_BINARY: return TextFormat::kSparseBinary;
@@ -30,7 +33,28 @@ Result<TextFormat> text_format(const DataConfig& data, const char* field) {
     case DataConfig::VW: return TextFormat::kVw;
     case DataConfig::CRITEO: return TextFormat::kCriteo;
   }
-  return invalid("{}.text is {}", field, static_cast<int>(data.text()));
+  CHECK(false, "text format {}", static_cast<int>(format));
+}
+
+}  // namespace
+
+Result<TextFormat> text_format(const DataConfig& data, const char* field) {
+  if (data.format() != DataConfig::TEXT) {
+    return invalid("{}.format is {}; only TEXT can be read", field, DataConfig::DataFormat_Name(data.format()));
+  }
+  return text_format(data.text());
+}
+
+Result<TextFormat> text_format_named(const std::string& name) {
+  DataConfig::TextFormat format;
+  if (DataConfig::TextFormat_Parse(name, &format)) return text_format(format);
+  std::vector<std::string> known;
+  for (int i = 0; i < DataConfig::TextFormat_descriptor()->value_count(); ++i) {
+    known.push_back(DataConfig::TextFormat_descriptor()->value(i)->name());
+  }
+  const std::string near = suggest(name, known);
+  return invalid("no format {}{}; there are {}", name, near.empty() ? "" : fmt::format("; did you mean {}?", near),
+                 fmt::join(known, ", "));
 }
 
 Result<> check_data(const DataConfig& data, const char* field) {

@@ -17,6 +17,9 @@ namespace pscloud {
 // What a config says about data. `field` is its name in messages.
 Result<TextFormat> text_format(const PS::LM::DataConfig& data, const char* field);
 
+// "LIBSVM", as the schema has it; kInvalid lists the names there are.
+Result<TextFormat> text_format_named(const std::string& name);
+
 // kInvalid for what is not there yet: a field that is read and ignored would do another thing than was asked for.
 Result<> check_data(const PS::LM::DataConfig& data, const char* field);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "learn/model_text.h"
 #include "learn/shared_work.h"
+#include "learn/table_scan.h"
 
 namespace pscloud {
 namespace {
@@ -16,12 +17,8 @@ constexpr const char* kLoadPool = "load the model";
 
 Result<uint64_t> save_part(Worker& worker, const Table& table, FileStore& store, const std::string& uri, int part) {
   ModelTextWriter writer(TRY(store.create(uri)));
-  for (uint64_t first = 0;;) {
-    const ScannedRows rows = TRY(worker.scan(table, part, first, ScanKind::kNonzero));
-    TRY(writer.write(rows.keys, rows.floats));
-    if (rows.next == first) break;
-    first = rows.next;
-  }
+  TRY(scan_part(worker, table, part, ScanKind::kNonzero,
+                [&](const ScannedRows& rows) { return writer.write(rows.keys, rows.floats); }));
   TRY(writer.commit());
   return writer.weights();
 }
@@ -39,20 +36,6 @@ Result<> push_sorted(Worker& worker, const Table& table, std::span<const Key> ke
     sorted_weights.push_back(weights[i]);
   }
   return worker.push(table, sorted_keys, sorted_weights).wait();
-}
-
-// Keys that the table has.
-Result<uint64_t> count_rows(Worker& worker, const Table& table) {
-  uint64_t count = 0;
-  for (int part = 0; part < worker.parts(); ++part) {
-    uint64_t first = 0;
-    for (uint64_t next = 0;; first = next) {
-      next = TRY(worker.scan(table, part, first, ScanKind::kCount)).next;
-      if (next == first) break;
-    }
-    count += first;
-  }
-  return count;
 }
 
 // A run with more servers has left files that patterns would take for this model's.
@@ -91,7 +74,7 @@ Result<uint64_t> load_model(Worker& worker, const Table& table, FileStore& store
     return std::vector<Addend>{{0, static_cast<double>(weights)}};
   }));
   const uint64_t weights = TRY(total(worker, kLoadPool));
-  const uint64_t keys = TRY(count_rows(worker, table));
+  const uint64_t keys = TRY(count_rows(worker, table)).rows;
   if (keys == weights) return weights;
   return invalid("{} model files have {} weights of {} different keys: they are not all of one model", files.size(),
                  weights, keys);

@@ -10,6 +10,7 @@
 #include "learn/evaluation.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
+#include "learn/table_scan.h"
 
 namespace pscloud {
 namespace {
@@ -141,16 +142,7 @@ Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const FileInfo> 
 
 Result<> OnlineTrainer::count_nonzero() {
   const Time begin = clock_.now();
-  uint64_t nonzero = 0;
-  for (int part = 0; part < worker_.parts(); ++part) {
-    for (uint64_t first = 0;;) {
-      const ScannedRows rows = TRY(worker_.scan(table_, part, first, ScanKind::kCount));
-      nonzero += rows.nonzero;
-      if (rows.next == first) break;
-      first = rows.next;
-    }
-  }
-  progress_.nonzero = nonzero;
+  progress_.nonzero = TRY(count_rows(worker_, table_)).nonzero;
   const Time end = clock_.now();
   next_count_ = end + (end - begin) * kCountShare;
   return {};
