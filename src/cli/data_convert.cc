@@ -7,6 +7,7 @@
 #include "cli/data_flags.h"
 #include "cli/data_verb.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "data/text_writer.h"
 #include "learn/data_settings.h"
 
@@ -19,13 +20,13 @@ struct ConvertCommand {
   std::string out;
 };
 
-Result<uint64_t> convert(const ConvertCommand& command) {
+Result<uint64_t> convert(const ConvertCommand& command, const Cancelled& cancelled) {
   const TextFormat format = TRY(text_format_named(command.to));
   const auto store = make_local_store();
   const auto output = TRY(store->create(command.out));
   uint64_t written = 0;
   std::string text;
-  TRY(for_each_example(command.data, [&](const RowSlice& rows) -> Result<bool> {
+  TRY(for_each_example(command.data, cancelled, [&](const RowSlice& rows) -> Result<bool> {
     text.clear();
     TRY(append_text(format, rows, written, text));
     TRY(output->write(text));
@@ -52,7 +53,9 @@ void add_data_convert(CLI::App& verb, Action& action) {
 What the other format has no place for, such as values in ADFEA, is an error.)");
   verb.callback([command, &action] {
     action = [command] {
-      const auto written = convert(*command);
+      const Interruption interruption;
+      const auto written = convert(*command, interruption.cancelled());
+      if (interruption.happened()) return fail_interrupted();
       if (!written) return fail(written.error());
       fmt::print("{} examples in {}\n", *written, command->out);
       return kExitDone;

@@ -17,14 +17,16 @@ void add_data_flags(CLI::App& verb, DataFlags& flags, const char* about) {
       ->type_name("NAME");
 }
 
-Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<Result<bool>(const RowSlice&)>& take) {
+Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& cancelled,
+                                    const std::function<Result<bool>(const RowSlice&)>& take) {
   constexpr size_t kRows = 1000;
   const TextFormat format = TRY(text_format_named(flags.format));
   const auto store = make_local_store();
   uint64_t bytes_read = 0;
-  WatchedStore counting(*store, [&](size_t bytes) {
+  WatchedStore counting(*store, [&](size_t bytes) -> Result<> {
     bytes_read += bytes;
-    return Result<>();
+    if (cancelled()) return job_failed("interrupted");
+    return {};
   });
   const std::vector<FileInfo> files = TRY(find_files(*store, flags.patterns));
   uint64_t bytes_all = 0;

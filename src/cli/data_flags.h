@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "cli/line_channel.h"
 #include "data/example_reader.h"
 #include "io/file_store.h"
 
@@ -26,6 +28,7 @@ struct ReadCounts {
   uint64_t bytes = 0;  // as the files are stored
   uint64_t bad_lines = 0;
 };
-Result<ReadCounts> for_each_example(const DataFlags& flags, const std::function<Result<bool>(const RowSlice&)>& take);
+Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& cancelled,
+                                    const std::function<Result<bool>(const RowSlice&)>& take);
 
 }  // namespace pscloud

@@ -11,6 +11,7 @@
 #include "cli/data_flags.h"
 #include "cli/data_verb.h"
 #include "cli/exit_code.h"
+#include "cli/interruption.h"
 #include "data/key_counter.h"
 
 namespace pscloud {
@@ -23,9 +24,10 @@ struct DataReadCommand {
 };
 
 int run_head(const DataReadCommand& command) {
+  const Interruption interruption;
   constexpr size_t kFeaturesShown = 8;
   uint64_t shown = 0;
-  const auto read = for_each_example(command.data, [&](const RowSlice& rows) -> Result<bool> {
+  const auto read = for_each_example(command.data, interruption.cancelled(), [&](const RowSlice& rows) -> Result<bool> {
     for (size_t i = 0; i < rows.rows() && shown < command.count; ++i, ++shown) {
       const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
       const size_t end = rows.ends[i] - rows.first;
@@ -40,6 +42,7 @@ int run_head(const DataReadCommand& command) {
     }
     return shown < command.count;
   });
+  if (interruption.happened()) return fail_interrupted();
   return read ? kExitDone : fail(read.error());
 }
 
@@ -54,8 +57,9 @@ struct Stats {
 };
 
 int run_stats(const DataReadCommand& command) {
+  const Interruption interruption;
   Stats stats;
-  const auto read = for_each_example(command.data, [&](const RowSlice& rows) -> Result<bool> {
+  const auto read = for_each_example(command.data, interruption.cancelled(), [&](const RowSlice& rows) -> Result<bool> {
     stats.examples += rows.rows();
     stats.positive += static_cast<uint64_t>(std::ranges::count_if(rows.labels, [](float label) { return label > 0; }));
     stats.features += rows.keys.size();
@@ -69,6 +73,7 @@ int run_stats(const DataReadCommand& command) {
     }
     return true;
   });
+  if (interruption.happened()) return fail_interrupted();
   if (!read) return fail(read.error());
   if (stats.value_min > stats.value_max) stats.value_min = stats.value_max = 1;
   const auto examples = static_cast<double>(std::max<uint64_t>(1, stats.examples));

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "base/log.h"
-#include "base/mutex.h"
 #include "cli/child_process.h"
 #include "cli/local_workers.h"
 #include "cli/train_report.h"
@@ -23,41 +21,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
 constexpr milliseconds kWorkerEndTimeout{20000};
 
-// What several workers end with: each that ends well knows how all went, so one of them is enough.
-class Outcomes {
- public:
-  void add(Result<OnlineProgress> one) EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (!one) failures_.push_back(one.error().message);
-    const bool better = !outcome_ || (one && (!*outcome_ || one->seconds > (*outcome_)->seconds));
-    if (better) outcome_ = std::move(one);
-  }
-  Result<OnlineProgress> result() const EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (!outcome_) return unavailable("no worker has ended");
-    return *outcome_;
-  }
-  std::vector<std::string> failures() const EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    return failures_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::optional<Result<OnlineProgress>> outcome_ GUARDED_BY(mutex_);
-  std::vector<std::string> failures_ GUARDED_BY(mutex_);
-};
-
-Result<OnlineProgress> train_as_worker(const OnlineSettings& settings, const NodeOptions& options,
-                                       const ShowProgress& show, const Cancelled& cancelled) {
-  const auto store = make_local_store();
-  WatchedStore files = until_cancelled(*store, cancelled);
-  const auto worker = TRY(Worker::join(options));
-  OnlineTrainer trainer(*worker, files, settings, show);
-  auto progress = trainer.run();
-  // Within one process nobody needs to hear of a death.
-  if (progress || options.local) TRY(worker->leave());
-  return progress;
+std::function<Result<OnlineProgress>(Worker&)> training(const OnlineSettings& settings, const ShowProgress& show,
+                                                        const Cancelled& cancelled) {
+  return [&](Worker& worker) {
+    const auto store = make_local_store();
+    WatchedStore files = until_cancelled(*store, cancelled);
+    return OnlineTrainer(worker, files, settings, show).run();
+  };
 }
 
 // A worker process and what it tells.
@@ -105,34 +75,20 @@ Result<OnlineSettings> train_settings(const TrainJob& job) {
 
 Result<OnlineProgress> join_train_job(const OnlineSettings& settings, const NodeOptions& options, int threads,
                                       const ShowProgress& show, const Cancelled& cancelled) {
-  Outcomes outcomes;
-  {
-    std::vector<std::jthread> trainers;
-    for (int i = 0; i < threads; ++i) {
-      trainers.emplace_back([&] { outcomes.add(train_as_worker(settings, options, show, cancelled)); });
-    }
-  }
-  return outcomes.result();
+  return join_workers(options, threads, training(settings, show, cancelled));
 }
 
 Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& show, const Cancelled& cancelled) {
   const OnlineSettings settings = TRY(train_settings(job));
   TRY(find_files(*make_local_store(), settings.files));  // or there is nothing to start for
+  if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
-  const bool embedded = job.servers == 0;
-  spec.servers = std::max(1, job.servers);
-  spec.workers = embedded ? job.threads : job.workers * job.threads;
-  spec.transport.name = embedded ? "inproc" : "auto";
+  spec.servers = job.servers;
+  spec.workers = job.workers * job.threads;
   const auto cluster = TRY(LocalCluster::start(spec, cancelled));
-  if (embedded) {
-    const OnlineProgress progress =
-        TRY(join_train_job(settings, cluster->worker_options(), job.threads, show, cancelled));
-    TRY(cluster->wait());
-    return progress;
-  }
   std::vector<WorkerProcess> workers;
   for (int i = 0; i < job.workers; ++i) workers.push_back(TRY(start_worker_process(job, *cluster)));
-  Outcomes outcomes;
+  Outcomes<OnlineProgress> outcomes;
   {
     std::vector<std::jthread> listeners;
     for (int i = 0; i < job.workers; ++i) {

@@ -22,6 +22,7 @@ constexpr int kUnheardMax = 5;
 // Between two questions for work while others have it all.
 constexpr Duration kTakePauseFirst = std::chrono::milliseconds(5);
 constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
+constexpr Duration kTakeComplaintEvery = std::chrono::seconds(5);
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
 class Completion {
@@ -189,11 +190,15 @@ class WorkerImpl final : public Worker {
 
   Result<std::optional<WorkItem>> take_work(std::string_view pool) override {
     Duration pause = kTakePauseFirst;
+    Time complaint = loop_->clock().now() + kTakeComplaintEvery;
     while (true) {
       auto taken = TRY(ask_board<TakenMessage>(FrameType::kTakeWork, pool, encode(TextMessage{std::string(pool)})));
       if (taken.state == TakenMessage::State::kGiven) return std::move(taken.item);
       if (taken.state == TakenMessage::State::kEnd) return std::nullopt;
-      log_debug("work '{}': waits for {}", pool, taken.waiting_for);
+      if (loop_->clock().now() >= complaint) {
+        log_info("work '{}': waits for {}", pool, taken.waiting_for);
+        complaint = loop_->clock().now() + kTakeComplaintEvery;
+      }
       MutexLock lock(mutex_);
       if (ended_.wait_for(mutex_, pause, [this] { return left_.load(); })) return unavailable("this worker has left");
       pause = std::min(pause * 2, kTakePauseMax);
