@@ -53,7 +53,7 @@ bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchma
 bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabbit: docs/benchmarks.md (five minutes)
 	@tools/setup.sh peers
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
-	@python3 bench/train.py $(TRAIN_FLAGS)
+	@python3 bench/peers/train.py $(TRAIN_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@cmake --preset lint --log-level=ERROR >/dev/null  # nothing is built there, so nobody else sees new sources

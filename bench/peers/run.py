@@ -12,7 +12,6 @@ Writes results.json, adder.md and adder.svg to build/peers. Exit codes: 0 done, 
 import argparse
 import contextlib
 import datetime
-import hashlib
 import json
 import os
 import pathlib
@@ -23,11 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from dataclasses import dataclass
 from typing import Any
 
 import chart
+import environment
 import processes
 import report
 
@@ -71,18 +70,7 @@ def say(text: str) -> None:
 
 
 def prepare(folder: pathlib.Path) -> pathlib.Path:
-    """A virtual environment with the peers; gives its Python. Does nothing when it is there already."""
-    requirements = HERE / "requirements.txt"
-    python, stamp = folder / "bin/python", folder / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return python
-    say("installing the peers; the first time this downloads about 3 GB")
-    venv.create(folder, with_pip=True, symlinks=True)
-    subprocess.run([python, "-m", "pip", "install", "--disable-pip-version-check", "-r", requirements], check=True,
-                   stdout=sys.stderr)
-    stamp.write_text(wanted)
-    return python
+    return environment.prepare(folder, HERE / "requirements.txt")
 
 
 def find_line(output: str) -> dict[str, Any] | None:

@@ -129,10 +129,9 @@ struct TallyReplyMessage {
   std::vector<double> sums;
 };
 
-// Asks for the rows that have these numbers at one owner, or fewer.
+// Asks for rows by their numbers at one owner, which decides how many it brings.
 struct ScanMessage {
   uint64_t first = 0;
-  uint32_t rows_max = 0;
   ScanKind kind = ScanKind::kCount;
 };
 

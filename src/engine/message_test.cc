@@ -138,7 +138,7 @@ RC_GTEST_PROP(Message, TallyComesBackAndNoPrefixOfItDoes, (uint32_t first, uint3
 RC_GTEST_PROP(Message, ScanComesBackAndNoPrefixOfItDoes,
               (uint64_t first, uint32_t rows, std::vector<Key> keys, std::vector<float> floats)) {
   const auto kind = *rc::gen::element(ScanKind::kCount, ScanKind::kNonzero, ScanKind::kAll, ScanKind::kState);
-  check_round_trip(ScanMessage{first, rows, kind});
+  check_round_trip(ScanMessage{first, kind});
   check_round_trip(ScannedRows{first, rows, keys, floats});
 }
 

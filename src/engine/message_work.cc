@@ -154,7 +154,6 @@ Result<TallyReplyMessage> decode(Bytes bytes) {
 SharedBuffer encode(const ScanMessage& message) {
   ByteWriter writer;
   writer.put(message.first);
-  writer.put(message.rows_max);
   writer.put(message.kind);
   return writer.share();
 }
@@ -165,7 +164,6 @@ Result<ScanMessage> decode(Bytes bytes) {
   bool known = true;
   ScanMessage message;
   message.first = reader.get<uint64_t>();
-  message.rows_max = reader.get<uint32_t>();
   message.kind = get_enum(reader, ScanKind::kCount, ScanKind::kState, known);
   TRY(finish(reader, known, "a scan"));
   return message;

@@ -79,7 +79,7 @@ void add_messages(const Corpus& corpus) {
   add(11, "yes", encode(YesNoMessage{true}));
   add(12, "tally", encode(TallyMessage{"train", {{2, -1}}, 1, 8}));
   add(13, "tally_reply", encode(TallyReplyMessage{{1, 0, 0.5}}));
-  add(14, "scan", encode(ScanMessage{7, 100, ScanKind::kState}));
+  add(14, "scan", encode(ScanMessage{7, ScanKind::kState}));
   add(15, "scanned", encode(ScannedRows{9, 1, {3, 4}, {0, 0.5f}}));
 }
 

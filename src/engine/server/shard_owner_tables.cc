@@ -49,7 +49,7 @@ Result<SharedBuffer> ShardOwner::scan_table(const Frame& frame) const {
   const OwnedTable* found = table(frame.header.table);
   if (found == nullptr) return not_found("no table with id {} on this server", frame.header.table);
   const uint64_t row_bytes = sizeof(Key) + found->floats(message.kind) * sizeof(float);
-  const uint64_t most = std::min({uint64_t{message.rows_max}, kScanRowsMax, kScanBytesMax / row_bytes + 1});
+  const uint64_t most = std::min(kScanRowsMax, kScanBytesMax / row_bytes + 1);
   return encode(found->scan(message.first, most, message.kind));
 }
 

@@ -168,7 +168,7 @@ class WorkerImpl final : public Worker {
   Result<ScannedRows> scan(const Table& table, int part, uint64_t first, ScanKind kind) override {
     const auto spec = TRY(spec_of(table));
     if (part < 0 || part >= parts()) return invalid("part {} of table '{}': it has {}", part, spec->name, parts());
-    const ScanMessage message{.first = first, .rows_max = UINT32_MAX, .kind = kind};
+    const ScanMessage message{.first = first, .kind = kind};
     const SharedBuffer answer = TRY(to_owner(static_cast<uint32_t>(part), fmt::format("scan of table '{}'", spec->name),
                                              FrameType::kScan, encode(message), table.id));
     return decode<ScannedRows>(bytes_in(answer));

@@ -2,8 +2,9 @@
 """Trains a click model from text with pscloud and with Vowpal Wabbit, in turn, and shows how they compare.
 
     make bench-train                       builds, installs Vowpal Wabbit in build/train/venv, runs five rounds
-    bench/train.py --rounds 1              a quick look
-    bench/train.py --redraw --publish      puts the last results into docs/benchmarks.md
+    bench/peers/train.py --rounds 1        a quick look
+    bench/peers/train.py --redraw --publish
+                                           puts the last results into docs/benchmarks.md
 
 A run is a process from its start to its end: it reads the text, goes over it once, and writes the model. Vowpal Wabbit
 reads the same examples in its own format. Then each model scores examples it has not seen. Writes results.json and
@@ -21,15 +22,17 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import environment
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 PSCLOUD = ROOT / "build/release/pscloud"
 MICRO = ROOT / "build/release/bench/micro"
 FOLDER = ROOT / "build/train"
 PAGE = ROOT / "docs/benchmarks.md"
 BEGIN, END = "<!-- train: begin -->", "<!-- train: end -->"
-VOWPAL_WABBIT = "vowpalwabbit==9.11.9"
+REQUIREMENTS = HERE / "requirements-train.txt"
 
 CONFIG = """training_data {{ format: TEXT text: LIBSVM file: "{folder}/train-.*" }}
 model_output {{ format: TEXT file: "{folder}/model" }}
@@ -74,11 +77,7 @@ def peak_mb(command):
 
 def prepare(flags):
     FOLDER.mkdir(parents=True, exist_ok=True)
-    python = FOLDER / "venv/bin/python"
-    if not python.exists():
-        say("installing Vowpal Wabbit")
-        venv.create(FOLDER / "venv", with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", VOWPAL_WABBIT], check=True)
+    python = environment.prepare(FOLDER / "venv", REQUIREMENTS)
     made = FOLDER / f"made-{flags.examples}"
     if not made.exists():
         say("making the data")
@@ -142,7 +141,8 @@ def measure(flags, python):
     peaks = {name: peak_mb(command) for name, (command, _) in systems(python).items()}
     return {"rounds": rounds, "peak_mb": peaks, "examples": flags.examples, "minibatch": flags.minibatch,
             "bytes": (FOLDER / "train-0").stat().st_size, "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-            "best": json.loads((FOLDER / "test.json").read_text(encoding="utf-8")), "vw": VOWPAL_WABBIT}
+            "best": json.loads((FOLDER / "test.json").read_text(encoding="utf-8")),
+            "vw": REQUIREMENTS.read_text(encoding="utf-8").splitlines()[-1]}
 
 
 def spread(values, digits=2):
