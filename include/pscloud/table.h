@@ -21,14 +21,19 @@ enum class TableKind : uint8_t {
 //   update up to clock c-n-1, and nobody's updates count while it is more than n clocks ahead of the slowest.
 // - bsp: as ssp(0), and updates of a clock take effect together when all workers have finished it, in the
 //   order of ranks. So reads within a clock agree and a run can be repeated bit by bit.
+// - sum: as bsp, but the updater sees the sum of a clock's pushes to a row, once. So the work of a clock may be shared
+//   among any number of workers; with `assign` the table is the sums of the last clock.
 struct Consistency {
-  enum class Kind : uint8_t { kAsync = 0, kBsp = 1, kSsp = 2 };
+  enum class Kind : uint8_t { kAsync = 0, kBsp = 1, kSsp = 2, kSum = 3 };
   Kind kind = Kind::kAsync;
   uint32_t staleness = 0;  // ssp only
 
   static Consistency async() { return {}; }
   static Consistency bsp() { return {Kind::kBsp, 0}; }
+  static Consistency sum() { return {Kind::kSum, 0}; }
   static Consistency ssp(uint32_t staleness) { return {Kind::kSsp, staleness}; }
+  // Pushes of a clock take effect together when it ends.
+  bool holds_clock() const { return kind == Kind::kBsp || kind == Kind::kSum; }
   bool operator==(const Consistency&) const = default;
 };
 

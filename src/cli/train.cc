@@ -80,6 +80,22 @@ void print_summary(const OnlineProgress& progress, bool json) {
   fmt::print("{}\n", writer.text());
 }
 
+void print_summary(const BatchProgress& progress, bool json) {
+  if (!json) {
+    fmt::print("{} iterations over {} examples in {:.1f} s; {} weights are not zero\n", progress.iteration,
+               progress.examples, progress.seconds, progress.nonzero);
+    if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
+    return;
+  }
+  JsonWriter writer;
+  writer.begin_object().field("examples", progress.examples).field("seconds", progress.seconds);
+  writer.field("iterations", progress.iteration).field("converged", progress.converged);
+  writer.field("objective", progress.objective).field("relative", progress.relative);
+  writer.field("keys", progress.keys).field("blocks", progress.blocks).field("active", progress.active);
+  writer.field("nonzero", progress.nonzero).field("bad_lines", progress.bad_lines).end_object();
+  fmt::print("{}\n", writer.text());
+}
+
 // A worker that `pscloud train` has started: it tells its parent.
 int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
   Mutex mutex;
@@ -88,9 +104,9 @@ int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
   };
-  const auto run = [&]() -> Result<OnlineProgress> {
-    const OnlineSettings settings = TRY(train_settings(command.job));
-    const ShowProgress show = [&](const OnlineProgress& progress) { say("progress " + encode_progress(progress)); };
+  const auto run = [&]() -> Result<TrainProgress> {
+    const TrainSettings settings = TRY(train_settings(command.job));
+    const ShowProgress show = [&](const TrainProgress& progress) { say("progress " + encode_progress(progress)); };
     return join_train_job(settings, options, command.job.threads, show, [] { return false; });
   };
   const auto outcome = run();
@@ -119,6 +135,8 @@ int run_train(TrainCommand command) {
   }
   if (command.job.workers == 0) command.job.workers = 1;
 
+  const auto settings = train_settings(command.job);
+  if (!settings) return fail(settings.error());
   std::optional<TensorBoardWriter> tensorboard;
   if (!command.tensorboard.empty()) {
     auto writer = open_tensorboard(command.tensorboard);
@@ -126,21 +144,20 @@ int run_train(TrainCommand command) {
     tensorboard = *std::move(writer);
   }
   const Interruption interruption;
-  TrainReporter reporter(command.quiet || command.json, std::move(tensorboard));
-  const ShowProgress show = [&](const OnlineProgress& progress) { reporter.show(progress); };
-  const auto run = [&]() -> Result<OnlineProgress> {
-    if (!joins) return run_train_job(command.job, show, interruption.cancelled());
+  TrainReporter reporter(*settings, command.quiet || command.json, std::move(tensorboard));
+  const ShowProgress show = [&](const TrainProgress& progress) { reporter.show(progress); };
+  const auto run = [&]() -> Result<TrainProgress> {
+    if (!joins) return run_train_job(command.job, *settings, show, interruption.cancelled());
     if (options.role != Role::kWorker) {
       return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
     }
-    return join_train_job(TRY(train_settings(command.job)), options, command.job.threads, show,
-                          interruption.cancelled());
+    return join_train_job(*settings, options, command.job.threads, show, interruption.cancelled());
   };
   const auto outcome = run();
   outcome ? reporter.end(*outcome) : reporter.give_up();
   if (interruption.happened()) return fail_interrupted();
   if (!outcome) return fail(outcome.error());
-  print_summary(*outcome, command.json);
+  std::visit([&](const auto& progress) { print_summary(progress, command.json); }, *outcome);
   return kExitDone;
 }
 

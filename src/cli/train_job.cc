@@ -21,13 +21,20 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
 constexpr milliseconds kWorkerEndTimeout{20000};
 
-std::function<Result<OnlineProgress>(Worker&)> training(const OnlineSettings& settings, const ShowProgress& show,
-                                                        const Cancelled& cancelled) {
-  return [&](Worker& worker) {
+std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& settings, const ShowProgress& show,
+                                                       const Cancelled& cancelled) {
+  return [&](Worker& worker) -> Result<TrainProgress> {
     const auto store = make_local_store();
     WatchedStore files = until_cancelled(*store, cancelled);
-    return OnlineTrainer(worker, files, settings, show).run();
+    if (const auto* batch = std::get_if<BatchSettings>(&settings)) {
+      return TRY(BatchTrainer(worker, files, *batch, show, cancelled).run());
+    }
+    return TRY(OnlineTrainer(worker, files, std::get<OnlineSettings>(settings), show).run());
   };
+}
+
+const std::vector<std::string>& training_files(const TrainSettings& settings) {
+  return std::visit([](const auto& one) -> const auto& { return one.files; }, settings);
 }
 
 // A worker process and what it tells.
@@ -46,7 +53,7 @@ Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalClust
 }
 
 // Until it says how it ended.
-Result<OnlineProgress> listen(LineChannel& lines, int number, const ShowProgress& show, const Cancelled& cancelled) {
+Result<TrainProgress> listen(LineChannel& lines, int number, const ShowProgress& show, const Cancelled& cancelled) {
   while (true) {
     auto line = lines.read_line(kWorkerSilenceMax, cancelled);
     if (!line) return job_failed("worker process {}: {}", number, line.error().message);
@@ -65,22 +72,27 @@ Result<OnlineProgress> listen(LineChannel& lines, int number, const ShowProgress
 
 }  // namespace
 
-Result<OnlineSettings> train_settings(const TrainJob& job) {
+Result<TrainSettings> train_settings(const TrainJob& job) {
   PS::LM::Config config;
   TRY(read_config(job.config, config));
-  OnlineSettings settings = TRY(online_settings(config).at(job.config.file));
-  settings.strict = job.config.strict;
+  TrainSettings settings;
+  if (config.has_darlin()) {
+    settings = TRY(batch_settings(config).at(job.config.file));
+  } else {
+    settings = TRY(online_settings(config).at(job.config.file));
+  }
+  std::visit([&](auto& one) { one.strict = job.config.strict; }, settings);
   return settings;
 }
 
-Result<OnlineProgress> join_train_job(const OnlineSettings& settings, const NodeOptions& options, int threads,
-                                      const ShowProgress& show, const Cancelled& cancelled) {
+Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOptions& options, int threads,
+                                     const ShowProgress& show, const Cancelled& cancelled) {
   return join_workers(options, threads, training(settings, show, cancelled));
 }
 
-Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& show, const Cancelled& cancelled) {
-  const OnlineSettings settings = TRY(train_settings(job));
-  TRY(find_files(*make_local_store(), settings.files));  // or there is nothing to start for
+Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
+                                    const Cancelled& cancelled) {
+  TRY(find_files(*make_local_store(), training_files(settings)));  // or there is nothing to start for
   if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
   spec.servers = job.servers;
@@ -88,7 +100,7 @@ Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& sh
   const auto cluster = TRY(LocalCluster::start(spec, cancelled));
   std::vector<WorkerProcess> workers;
   for (int i = 0; i < job.workers; ++i) workers.push_back(TRY(start_worker_process(job, *cluster)));
-  Outcomes<OnlineProgress> outcomes;
+  Outcomes<TrainProgress> outcomes;
   {
     std::vector<std::jthread> listeners;
     for (int i = 0; i < job.workers; ++i) {
@@ -97,7 +109,7 @@ Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& sh
   }
   const auto outcome = outcomes.result();
   if (!outcome) set_log_level(LogLevel::kSilent);  // what ends with it is no news
-  const OnlineProgress progress = TRY(outcome);
+  const TrainProgress progress = TRY(outcome);
   for (const std::string& failure : outcomes.failures()) log_warning("{}; the others have done its work", failure);
   for (WorkerProcess& worker : workers) (void)worker.process.wait(kWorkerEndTimeout);
   TRY(cluster->wait());

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <variant>
 
 #include "cli/config_flags.h"
 #include "cli/line_channel.h"
+#include "learn/batch_trainer.h"
 #include "learn/online_trainer.h"
 #include "pscloud/node.h"
 
@@ -18,15 +20,18 @@ struct TrainJob {
 };
 
 // What the config and the flags say. kInvalid with the place in the file.
-Result<OnlineSettings> train_settings(const TrainJob& job);
+using TrainSettings = std::variant<OnlineSettings, BatchSettings>;
+Result<TrainSettings> train_settings(const TrainJob& job);
 
-using ShowProgress = std::function<void(const OnlineProgress&)>;  // from any thread
+using TrainProgress = std::variant<OnlineProgress, BatchProgress>;
+using ShowProgress = std::function<void(const TrainProgress&)>;  // from any thread
 
 // On this machine: starts servers and workers, and returns when the model is there.
-Result<OnlineProgress> run_train_job(const TrainJob& job, const ShowProgress& show, const Cancelled& cancelled);
+Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
+                                    const Cancelled& cancelled);
 
 // Takes part in a job that others have started: `threads` workers that join by `options`.
-Result<OnlineProgress> join_train_job(const OnlineSettings& settings, const NodeOptions& options, int threads,
-                                      const ShowProgress& show, const Cancelled& cancelled);
+Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOptions& options, int threads,
+                                     const ShowProgress& show, const Cancelled& cancelled);
 
 }  // namespace pscloud

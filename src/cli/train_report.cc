@@ -21,12 +21,16 @@ std::string short_count(double count) {
   return fmt::format("{:.0f}", count);
 }
 
+constexpr const char* kBatchHeader =
+    "     |        training        |  sparsity |      KKT filter     |    time (sec.)\n"
+    "iter |  objective    relative |     |w|_0 | threshold  #activet |(app:min max) total\n"
+    " ----+------------------------+-----------+---------------------+-----------------\n";
+
 double wall_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The step is the number of examples: workers come and go, these do not.
-Result<> write_tensorboard(TensorBoardWriter& writer, const OnlineProgress& progress) {
+std::vector<TensorBoardScalar> scalars_of(const OnlineProgress& progress) {
   std::vector<TensorBoardScalar> scalars = {
       {"train/loss", progress.mean_loss()},
       {"train/auc", progress.mean_auc()},
@@ -39,7 +43,40 @@ Result<> write_tensorboard(TensorBoardWriter& writer, const OnlineProgress& prog
     scalars.push_back({"validation/accuracy", progress.validation_accuracy});
     scalars.push_back({"validation/logloss", progress.validation_logloss});
   }
-  return writer.write(wall_time_s(), static_cast<int64_t>(progress.examples), scalars);
+  return scalars;
+}
+
+std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
+  return {{"train/objective", progress.objective},
+          {"train/nonzero_weights", static_cast<double>(progress.nonzero)},
+          {"train/active_weights", static_cast<double>(progress.active)},
+          {"train/iteration_s", progress.stage_seconds}};
+}
+
+std::string encode(const OnlineProgress& p) {
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples, p.repeated,
+                     p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.validated,
+                     p.validation_auc, p.validation_accuracy, p.validation_logloss, p.change.change2,
+                     p.change.weights2);
+}
+
+void decode(std::istringstream& words, OnlineProgress& p) {
+  words >> p.seconds >> p.examples >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
+      p.bytes_all >> p.nonzero >> p.validated >> p.validation_auc >> p.validation_accuracy >> p.validation_logloss >>
+      p.change.change2 >> p.change.weights2;
+}
+
+std::string encode(const BatchProgress& p) {
+  return fmt::format("batch {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(p.stage), p.seconds,
+                     p.stage_seconds, p.examples, p.bad_lines, p.keys, p.blocks, p.iteration, p.objective, p.relative,
+                     p.nonzero, p.threshold, p.active, p.busy_min, p.busy_max, static_cast<int>(p.converged));
+}
+
+void decode(std::istringstream& words, BatchProgress& p) {
+  int stage = 0;
+  words >> stage >> p.seconds >> p.stage_seconds >> p.examples >> p.bad_lines >> p.keys >> p.blocks >> p.iteration >>
+      p.objective >> p.relative >> p.nonzero >> p.threshold >> p.active >> p.busy_min >> p.busy_max >> p.converged;
+  p.stage = static_cast<BatchProgress::Stage>(stage);
 }
 
 }  // namespace
@@ -48,13 +85,17 @@ Result<TensorBoardWriter> open_tensorboard(const std::string& folder) {
   return TensorBoardWriter::create(folder, wall_time_s());
 }
 
-void TrainReporter::tell(const OnlineProgress& progress) {
-  if (tensorboard_) {
-    if (const auto written = write_tensorboard(*tensorboard_, progress); !written) {
-      log_warning("{}; nothing more is written for TensorBoard", written.error().message);
-      tensorboard_.reset();
-    }
+void TrainReporter::write(int64_t step, std::span<const TensorBoardScalar> scalars) {
+  if (!tensorboard_) return;
+  if (const auto written = tensorboard_->write(wall_time_s(), step, scalars); !written) {
+    log_warning("{}; nothing more is written for TensorBoard", written.error().message);
+    tensorboard_.reset();
   }
+}
+
+void TrainReporter::tell(const OnlineProgress& progress) {
+  // The step is the number of examples: workers come and go, these do not.
+  write(static_cast<int64_t>(progress.examples), scalars_of(progress));
   if (quiet_) return;
   if (!std::exchange(begun_, true)) fmt::print("{}\n", online_table_header());
   fmt::print("{}\n", online_table_line(progress));
@@ -64,17 +105,25 @@ void TrainReporter::tell(const OnlineProgress& progress) {
   std::fflush(stdout);
 }
 
-void TrainReporter::show(const OnlineProgress& progress) {
-  MutexLock lock(mutex_);
-  live_.show("");
-  tell(progress);
-  if (!quiet_) live_.show(live_line(progress));
+void TrainReporter::tell(const BatchProgress& progress) {
+  if (progress.stage == BatchProgress::Stage::kIteration) write(progress.iteration, scalars_of(progress));
+  if (quiet_) return;
+  fmt::print("{}", batch_lines(progress, std::get<BatchSettings>(settings_)));
+  std::fflush(stdout);
 }
 
-void TrainReporter::end(const OnlineProgress& progress) {
+void TrainReporter::show(const TrainProgress& progress) {
   MutexLock lock(mutex_);
   live_.show("");
-  tell(progress);
+  std::visit([&](const auto& one) { tell(one); }, progress);
+  const auto* online = std::get_if<OnlineProgress>(&progress);
+  if (!quiet_ && online != nullptr) live_.show(live_line(*online));
+}
+
+void TrainReporter::end(const TrainProgress& progress) {
+  MutexLock lock(mutex_);
+  live_.show("");
+  if (const auto* online = std::get_if<OnlineProgress>(&progress)) tell(*online);  // batch has told its end
 }
 
 void TrainReporter::give_up() {
@@ -105,20 +154,44 @@ std::string live_line(const OnlineProgress& progress) {
   return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, progress.seconds * (1 - share) / share);
 }
 
-std::string encode_progress(const OnlineProgress& p) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples, p.repeated, p.loss,
-                     p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.validated, p.validation_auc,
-                     p.validation_accuracy, p.validation_logloss, p.change.change2, p.change.weights2);
+std::string encode_progress(const TrainProgress& progress) {
+  return std::visit([](const auto& one) { return encode(one); }, progress);
 }
 
-Result<OnlineProgress> decode_progress(const std::string& line) {
-  OnlineProgress p;
+Result<TrainProgress> decode_progress(const std::string& line) {
   std::istringstream words(line);
-  words >> p.seconds >> p.examples >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
-      p.bytes_all >> p.nonzero >> p.validated >> p.validation_auc >> p.validation_accuracy >> p.validation_logloss >>
-      p.change.change2 >> p.change.weights2;
+  std::string kind;
+  words >> kind;
+  TrainProgress progress;
+  if (kind == "batch") progress = BatchProgress();
+  std::visit([&](auto& one) { decode(words, one); }, progress);
   if (!words) return corrupt("a worker said \"{}\"", line);
-  return p;
+  return progress;
+}
+
+std::string batch_lines(const BatchProgress& progress, const BatchSettings& settings) {
+  switch (progress.stage) {
+    case BatchProgress::Stage::kLoaded:
+      return fmt::format("Loaded {} examples in {:.3g} sec\n", progress.examples, progress.stage_seconds);
+    case BatchProgress::Stage::kPrepared: {
+      std::string text = fmt::format("Preprocessing is finished in {:.3g} sec\n", progress.stage_seconds);
+      if (settings.tail_frequency > 0) {
+        text += fmt::format("Features with frequency <= {} are filtered\n", settings.tail_frequency);
+      }
+      text += fmt::format("Features are partitioned into {} blocks\n", progress.blocks);
+      if (!settings.prior_groups.empty()) {
+        text += fmt::format("Prior feature groups: {}\n", fmt::join(settings.prior_groups, ", "));
+      }
+      return text + fmt::format("Maximal allowed delay: {}\n", settings.max_delay) + kBatchHeader;
+    }
+    case BatchProgress::Stage::kIteration:
+      return fmt::format("{:4d} | {:.5e}  {:.3e} |{:10d} | {:.1e} {:11d} |{:6.1f}{:6.1f}{:6.1f}\n", progress.iteration,
+                         progress.objective, progress.relative, progress.nonzero, progress.threshold, progress.active,
+                         progress.busy_min, progress.busy_max, progress.stage_seconds);
+    case BatchProgress::Stage::kEnd: break;
+  }
+  if (progress.converged) return fmt::format("Stopped: relative objective <= {:g}\n", settings.epsilon);
+  return fmt::format("Reached maximal {} data passes\n", settings.iterations);
 }
 
 }  // namespace pscloud

@@ -2,19 +2,23 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/mutex.h"
 #include "cli/progress.h"
+#include "cli/train_job.h"
 #include "io/tensorboard.h"
-#include "learn/online_trainer.h"
 
 namespace pscloud {
 
 // The lines of progress of online training.
 std::string online_table_header();
 std::string online_table_line(const OnlineProgress& progress);
+
+// The same of batch training: a few lines before the first iteration, and one after each.
+std::string batch_lines(const BatchProgress& progress, const BatchSettings& settings);
 
 // How the model did on the validation data, if it was tried.
 std::string validation_line(const OnlineProgress& progress);
@@ -27,20 +31,23 @@ Result<TensorBoardWriter> open_tensorboard(const std::string& folder);
 // Tells a person, and TensorBoard if there is one, how far training is. Thread-safe.
 class TrainReporter {
  public:
-  // `quiet`: no table.
-  TrainReporter(bool quiet, std::optional<TensorBoardWriter> tensorboard)
-      : quiet_(quiet), tensorboard_(std::move(tensorboard)) {}
+  // `quiet`: no table. `settings` are borrowed.
+  TrainReporter(const TrainSettings& settings, bool quiet, std::optional<TensorBoardWriter> tensorboard)
+      : settings_(settings), quiet_(quiet), tensorboard_(std::move(tensorboard)) {}
 
   // While it goes on: a line of the table, and a live one below it if somebody looks.
-  void show(const OnlineProgress& progress) EXCLUDES(mutex_);
+  void show(const TrainProgress& progress) EXCLUDES(mutex_);
   // The last one.
-  void end(const OnlineProgress& progress) EXCLUDES(mutex_);
+  void end(const TrainProgress& progress) EXCLUDES(mutex_);
   // There is none: the live line goes away.
   void give_up() EXCLUDES(mutex_);
 
  private:
   void tell(const OnlineProgress& progress) REQUIRES(mutex_);
+  void tell(const BatchProgress& progress) REQUIRES(mutex_);
+  void write(int64_t step, std::span<const TensorBoardScalar> scalars) REQUIRES(mutex_);
 
+  const TrainSettings& settings_;
   const bool quiet_;
   Mutex mutex_;
   std::optional<TensorBoardWriter> tensorboard_ GUARDED_BY(mutex_);
@@ -50,7 +57,7 @@ class TrainReporter {
 };
 
 // Progress between a worker process and the one that started it.
-std::string encode_progress(const OnlineProgress& progress);
-Result<OnlineProgress> decode_progress(const std::string& line);
+std::string encode_progress(const TrainProgress& progress);
+Result<TrainProgress> decode_progress(const std::string& line);
 
 }  // namespace pscloud

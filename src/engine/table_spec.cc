@@ -75,8 +75,10 @@ Result<> check_options(const TableSpec& spec) {
   switch (spec.consistency.kind) {
     case Consistency::Kind::kAsync:
     case Consistency::Kind::kBsp:
+    case Consistency::Kind::kSum:
     case Consistency::Kind::kSsp: break;
-    default: return invalid("consistency is {}, must be async, bsp or ssp", static_cast<int>(spec.consistency.kind));
+    default:
+      return invalid("consistency is {}, must be async, bsp, ssp or sum", static_cast<int>(spec.consistency.kind));
   }
   const InitialValues& initial = spec.initial;
   if (!std::isfinite(initial.low) || !std::isfinite(initial.high) || initial.low > initial.high)

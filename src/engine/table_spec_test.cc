@@ -88,10 +88,10 @@ TEST(TableSpec, InitialValuesAreAFiniteRange) {
   EXPECT_THAT(refusal(spec), HasSubstr("finite"));
 }
 
-TEST(TableSpec, ConsistencyIsOneOfThree) {
+TEST(TableSpec, ConsistencyIsOneOfFour) {
   TableSpec spec = good_spec();
-  spec.consistency.kind = static_cast<Consistency::Kind>(3);
-  EXPECT_THAT(refusal(spec), HasSubstr("async, bsp or ssp"));
+  spec.consistency.kind = static_cast<Consistency::Kind>(4);
+  EXPECT_THAT(refusal(spec), HasSubstr("async, bsp, ssp or sum"));
 }
 
 TEST(TableSpec, FilterNumbersAreInRange) {

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "learn/model_text.h"
 #include "learn/shared_work.h"
@@ -12,7 +14,6 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kSavePool = "save the model";
 constexpr const char* kLoadPool = "load the model";
 
 Result<uint64_t> save_part(Worker& worker, const Table& table, FileStore& store, const std::string& uri, int part) {
@@ -45,21 +46,22 @@ void warn_of_others(FileStore& store, const std::string& prefix, int parts) {
 }
 
 // What all workers have added up.
-Result<uint64_t> total(Worker& worker, const char* pool) {
+Result<uint64_t> total(Worker& worker, const std::string& pool) {
   return static_cast<uint64_t>(TRY(worker.tally(pool, {}, 0, 1)).front());
 }
 
 }  // namespace
 
 Result<uint64_t> save_model(Worker& worker, const Table& table, FileStore& store, const std::string& prefix) {
+  const std::string pool = fmt::format("save {:016x}", hash64(bytes_of(prefix)));  // a job may save several
   std::vector<std::string> items;
   for (int part = 0; part < worker.parts(); ++part) items.push_back(fmt::format("{}_S{}", prefix, part));
-  TRY(share_work(worker, kSavePool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+  TRY(share_work(worker, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t weights = TRY(save_part(worker, table, store, item.text, static_cast<int>(item.number)));
     if (item.number == 0) warn_of_others(store, prefix, worker.parts());
     return std::vector<Addend>{{0, static_cast<double>(weights)}};
   }));
-  return total(worker, kSavePool);
+  return total(worker, pool);
 }
 
 Result<uint64_t> load_model(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files) {

@@ -5,6 +5,7 @@
 
 #include "learn/config.pb.h"
 #include "learn/data_settings.h"
+#include "learn/shared_settings.h"
 
 namespace pscloud {
 namespace {
@@ -13,48 +14,9 @@ using PS::LM::Config;
 using PS::LM::DataConfig;
 using PS::LM::FilterConfig;
 using PS::LM::LearningRateConfig;
-using PS::LM::LossConfig;
-using PS::LM::PenaltyConfig;
 using PS::LM::SGDConfig;
 
 constexpr const char* kWeights = "weights";
-
-struct Penalty {
-  float lambda1 = 0;
-  float lambda2 = 0;
-};
-
-Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
-  if (value < least) return invalid("{} is {}, must be {} or more", field, value, least);
-  return static_cast<uint32_t>(value);
-}
-
-Result<Loss> loss_of(const Config& config) {
-  if (!config.has_loss()) return invalid("loss is missing; for clicks: loss {{ type: LOGIT }}");
-  switch (config.loss().type()) {
-    case LossConfig::SQUARE: return Loss::kSquare;
-    case LossConfig::LOGIT: return Loss::kLogit;
-    case LossConfig::HINGE: return Loss::kHinge;
-    case LossConfig::SQUARE_HINGE: return Loss::kSquareHinge;
-  }
-  return invalid("loss.type is {}", static_cast<int>(config.loss().type()));
-}
-
-Result<Penalty> penalty_of(const Config& config) {
-  if (!config.has_penalty()) return Penalty{};
-  const PenaltyConfig& penalty = config.penalty();
-  const int most = penalty.type() == PenaltyConfig::L1 ? 2 : 1;
-  if (penalty.lambda_size() == 0 || penalty.lambda_size() > most) {
-    return invalid("penalty {} has {} lambdas, must have {}", PenaltyConfig::Type_Name(penalty.type()),
-                   penalty.lambda_size(), most == 2 ? "1 or 2" : "1");
-  }
-  for (const double lambda : penalty.lambda()) {
-    if (!(lambda >= 0) || std::isinf(lambda)) return invalid("penalty.lambda is {}, must be 0 or more", lambda);
-  }
-  const auto lambda = [&](int i) { return i < penalty.lambda_size() ? static_cast<float>(penalty.lambda(i)) : 0.0f; };
-  if (penalty.type() == PenaltyConfig::L2) return Penalty{0, lambda(0)};
-  return Penalty{lambda(0), lambda(1)};
-}
 
 Result<UpdaterSpec> updater_of(const Config& config) {
   const Penalty penalty = TRY(penalty_of(config));
@@ -82,28 +44,9 @@ Result<UpdaterSpec> updater_of(const Config& config) {
     return invalid(
         "learning_rate.type DECAY falls with each weight's gradients: it needs async_sgd.ada_grad, or CONSTANT");
   }
-  updater.numbers.emplace_back("lambda1", penalty.lambda1);
-  updater.numbers.emplace_back("lambda2", penalty.lambda2);
+  updater.numbers.emplace_back("lambda1", static_cast<float>(penalty.lambda1));
+  updater.numbers.emplace_back("lambda2", static_cast<float>(penalty.lambda2));
   return updater;
-}
-
-Result<FilterSpec> filter_of(const FilterConfig& filter, const char* field) {
-  switch (filter.type()) {
-    case FilterConfig::KEY_CACHING:
-      return FilterSpec{.kind = FilterKind::kKeyCaching, .once = filter.clear_cache_if_done()};
-    case FilterConfig::COMPRESSING: return FilterSpec{FilterKind::kLz4};
-    case FilterConfig::FIXING_FLOAT:
-      if (filter.fixed_point_size() > 0) {
-        return invalid("{}.fixed_point: the range is always that of the values; leave it out", field);
-      }
-      if (filter.num_bytes() < 1 || filter.num_bytes() > 3) {
-        return invalid("{}.num_bytes is {}, must be 1, 2 or 3", field, filter.num_bytes());
-      }
-      return FilterSpec{.kind = FilterKind::kFixedPoint, .num_bytes = static_cast<uint8_t>(filter.num_bytes())};
-    case FilterConfig::NOISE:
-      return FilterSpec{.kind = FilterKind::kNoise, .mean = filter.mean(), .stddev = filter.std()};
-  }
-  return invalid("{}.type is {}", field, static_cast<int>(filter.type()));
 }
 
 Result<TableSpec> table_of(const Config& config) {
@@ -141,12 +84,7 @@ Result<OnlineSettings> online_settings(const Config& config) {
     settings.validation_files.assign(validation.file().begin(), validation.file().end());
     settings.validation_format = TRY(text_format(validation, "validation_data"));
   }
-  if (config.has_model_output()) {
-    if (config.model_output().format() != DataConfig::TEXT || config.model_output().file_size() != 1) {
-      return invalid("model_output must have format: TEXT and one file, the beginning of the names");
-    }
-    settings.model_prefix = config.model_output().file(0);
-  }
+  settings.model_prefix = TRY(model_prefix_of(config));
   settings.loss = TRY(loss_of(config));
   settings.table = TRY(table_of(config));
   settings.minibatch = TRY(at_least(sgd.minibatch(), 1, "async_sgd.minibatch"));

@@ -43,7 +43,8 @@ void ClockGate::update() {
 uint32_t ClockGate::needed(const Consistency& consistency, uint32_t clock) {
   switch (consistency.kind) {
     case Consistency::Kind::kAsync: return 0;
-    case Consistency::Kind::kBsp: return clock;
+    case Consistency::Kind::kBsp:
+    case Consistency::Kind::kSum: return clock;
     case Consistency::Kind::kSsp: return clock > consistency.staleness ? clock - consistency.staleness : 0;
   }
   return clock;

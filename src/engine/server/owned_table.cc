@@ -1,12 +1,55 @@
 #include "engine/server/owned_table.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "base/check.h"
 #include "engine/key_range.h"
 
 namespace pscloud {
+namespace {
+
+struct PushedRows {
+  std::vector<Key> keys;
+  std::vector<float> values;
+};
+
+PushedRows pushed_rows(const Operation& operation) {
+  PushedRows rows{{operation.keys.begin(), operation.keys.end()}, {operation.values.begin(), operation.values.end()}};
+  for (uint32_t i = 0; operation.range && i < operation.count; ++i) rows.keys.push_back(operation.first + i);
+  return rows;
+}
+
+// Finite, as all that is pushed.
+float finite_sum(float a, float b) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  return std::clamp(a + b, -kMax, kMax);
+}
+
+// Rows of either, by key; of both, added.
+PushedRows sum_of(const PushedRows& a, const PushedRows& b, size_t width) {
+  PushedRows sum;
+  sum.keys.reserve(a.keys.size() + b.keys.size());
+  sum.values.reserve(a.values.size() + b.values.size());
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.keys.size() || j < b.keys.size()) {
+    const bool of_a = j == b.keys.size() || (i < a.keys.size() && a.keys[i] <= b.keys[j]);
+    const bool of_b = i == a.keys.size() || (j < b.keys.size() && b.keys[j] <= a.keys[i]);
+    sum.keys.push_back(of_a ? a.keys[i] : b.keys[j]);
+    for (size_t k = 0; k < width; ++k) {
+      const float from_a = of_a ? a.values[i * width + k] : 0;
+      const float from_b = of_b ? b.values[j * width + k] : 0;
+      sum.values.push_back(finite_sum(from_a, from_b));
+    }
+    i += of_a ? 1 : 0;
+    j += of_b ? 1 : 0;
+  }
+  return sum;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<OwnedTable>> OwnedTable::make(const TableSpec& spec, const UpdaterCatalog& updaters,
                                                      uint32_t owner, uint32_t owners, uint64_t bytes_max) {
@@ -22,7 +65,7 @@ void OwnedTable::limit_bytes(uint64_t bytes_max) {
 }
 
 Result<> OwnedTable::push(Operation& operation) {
-  if (is_bsp()) return push_later(operation);
+  if (spec().consistency.holds_clock()) return push_later(operation);
   return grow_by(0, [&] { return push_now(operation); });
 }
 
@@ -32,7 +75,7 @@ Result<> OwnedTable::pull(const Operation& operation, std::span<float> out) cons
 }
 
 Result<> OwnedTable::push_pull(Operation& operation, std::span<float> out) {
-  if (is_bsp()) {
+  if (spec().consistency.holds_clock()) {
     TRY(pull(operation, out));  // first: the push keeps the keys
     return push_later(operation);
   }
@@ -95,11 +138,30 @@ void OwnedTable::settle(uint32_t minimum) {
   std::erase_if(pending_, due);
   // Not the order of arrival: the sums must come out the same in every run.
   std::ranges::sort(ready, {}, [](const Operation& o) { return std::tuple(o.clock, o.rank, o.session, o.seq); });
-  for (const Operation& operation : ready) {
-    pending_bytes_ -= operation.bytes;
-    const Result<> applied = push_now(operation);
-    CHECK(applied, "an acknowledged push to '{}' failed: {}", spec().name, applied.error().message);
+  for (const Operation& operation : ready) pending_bytes_ -= operation.bytes;
+  if (spec().consistency.kind == Consistency::Kind::kSum) {
+    for (auto first = ready.begin(); first != ready.end();) {
+      const auto last = std::find_if(first, ready.end(), [&](const Operation& o) { return o.clock != first->clock; });
+      push_sum({first, last});
+      first = last;
+    }
+    return;
   }
+  for (const Operation& operation : ready) apply(operation);
+}
+
+void OwnedTable::apply(const Operation& operation) {
+  const Result<> applied = push_now(operation);
+  CHECK(applied, "an acknowledged push to '{}' failed: {}", spec().name, applied.error().message);
+}
+
+// Of the pushes of one clock.
+void OwnedTable::push_sum(std::span<const Operation> operations) {
+  if (operations.size() == 1) return apply(operations.front());
+  PushedRows sum;
+  for (const Operation& operation : operations) sum = sum_of(sum, pushed_rows(operation), spec().width);
+  Operation summed{.type = FrameType::kPush, .keys = std::move(sum.keys), .values = Floats(sum.values)};
+  apply(summed);
 }
 
 uint32_t OwnedTable::next_settlement() const {

@@ -35,7 +35,7 @@ struct Operation {
   bool pulls() const { return type == FrameType::kPull || type == FrameType::kPushPull; }
 };
 
-// One table at one owner: its rows, and for bsp the pushes of a clock that not all workers have finished.
+// One table at one owner: its rows, and for bsp and sum the pushes of a clock that not all workers have finished.
 class OwnedTable {
  public:
   static Result<std::unique_ptr<OwnedTable>> make(const TableSpec& spec, const UpdaterCatalog& updaters, uint32_t owner,
@@ -66,7 +66,8 @@ class OwnedTable {
   }
   size_t floats(ScanKind kind) const { return store_->floats(kind); }
 
-  // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number.
+  // All workers have finished the clocks below `minimum`: their pushes take effect, by clock, rank and number,
+  // or for sum one sum for each clock.
   void settle(uint32_t minimum);
   // The least minimum at which settle() has something to do; UINT32_MAX if none.
   uint32_t next_settlement() const;
@@ -75,9 +76,10 @@ class OwnedTable {
   OwnedTable(std::unique_ptr<TableStore> store, uint64_t bytes_max)
       : store_(std::move(store)), store_bytes_(store_->bytes()), bytes_max_(bytes_max) {}
 
-  bool is_bsp() const { return spec().consistency.kind == Consistency::Kind::kBsp; }
   Result<> push_now(const Operation& operation);
   Result<> push_later(Operation& operation);
+  void apply(const Operation& operation);
+  void push_sum(std::span<const Operation> operations);
   template <class Write>
   Result<> grow_by(uint64_t waiting_bytes, Write write);
 

@@ -118,6 +118,30 @@ TEST(OwnedTable, BspSumsHaveTheSameBitsHoweverTheyArrive) {
   } while (std::ranges::next_permutation(order).found);
 }
 
+// With `assign` the sum of the last clock is seen, and nothing of the clocks before.
+TEST(OwnedTable, PushesOfAClockAreOneSum) {
+  std::vector<Operation> pushes = {push(0, 1, 2, {7}, {64}), push(1, 0, 1, {3, 7}, {1, 2}),
+                                   push(1, 1, 3, {7, 9}, {4, 8}), push(1, 2, 1, {1}, {16}), push(2, 0, 2, {7}, {1024})};
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  do {
+    const auto table = make(Consistency::sum(), 1 << 30, "assign");
+    for (const size_t i : order) apply(*table, pushes[i]);
+    table->settle(2);
+    EXPECT_EQ(value(*table, 1), 16);
+    EXPECT_EQ(value(*table, 3), 1);
+    EXPECT_EQ(value(*table, 7), 6);
+    EXPECT_EQ(value(*table, 9), 8);
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST(OwnedTable, ASumThatIsTooLargeIsTheLargestThereIs) {
+  const auto table = make(Consistency::sum());
+  apply(*table, push(0, 0, 1, {7}, {3e38f}));
+  apply(*table, push(0, 1, 1, {7}, {3e38f}));
+  table->settle(1);
+  EXPECT_EQ(value(*table, 7), std::numeric_limits<float>::max());
+}
+
 TEST(OwnedTable, ABspPushThatCannotBeAppliedIsRefusedAtOnce) {
   const auto table = make(Consistency::bsp());
   Operation bad = push(0, 0, 1, {7}, {NAN});

@@ -70,7 +70,7 @@ Oracle::Read Oracle::begin_read(uint32_t table, uint32_t column, std::vector<siz
     for (uint32_t other = 0; other < columns_; ++other) {
       const Cell& pushes = cell(table, key, other);
       uint32_t least = 0;
-      if (consistency.kind != Consistency::Kind::kBsp) {
+      if (!consistency.holds_clock()) {
         // One's own pushes before, whether answered or not, and everybody's that were answered.
         least = other == column ? static_cast<uint32_t>(pushes.clocks.size()) : pushes.acknowledged;
       }
@@ -103,7 +103,7 @@ std::string Oracle::judge(const Read& read, const std::vector<float>& values) {
       if (count > pushes.clocks.size()) return fault("a push counts twice");
       if (count < read.least[i * columns_ + other]) return fault("an acknowledged or seen push is missing");
       const bool whole = workers_[other].life != Life::kLost;
-      if (consistency.kind == Consistency::Kind::kBsp) {
+      if (consistency.holds_clock()) {
         const uint32_t exact = pushes.before(read.clock);
         if (count > exact) return fault("a bsp read saw a push of its own clock");
         if (whole && count < exact) return fault("a bsp read missed a push of an earlier clock");

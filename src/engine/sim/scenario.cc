@@ -48,7 +48,7 @@ Scenario Scenario::draw(Random& random) {
     }
     switch (random.below(3)) {
       case 0: spec.consistency = Consistency::async(); break;
-      case 1: spec.consistency = Consistency::bsp(); break;
+      case 1: spec.consistency = random.chance(0.5) ? Consistency::bsp() : Consistency::sum(); break;
       default:
         spec.consistency = Consistency::ssp(static_cast<uint32_t>(random.below(random.chance(0.2) ? 8 : 3)));
         break;
@@ -85,8 +85,9 @@ std::string Scenario::text() const {
   for (const TableSpec& table : tables) {
     list += fmt::format(" {}:{}{}", table.name, table.kind == TableKind::kDense ? "dense " : "",
                         table.consistency.kind == Consistency::Kind::kAsync ? "async"
-                        : table.consistency.kind == Consistency::Kind::kBsp
-                            ? "bsp"
+                        : table.consistency.kind == Consistency::Kind::kBsp ? "bsp"
+                        : table.consistency.kind == Consistency::Kind::kSum
+                            ? "sum"
                             : fmt::format("ssp({})", table.consistency.staleness));
   }
   return fmt::format(

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/parser.h"
+#include "learn/block_descent.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+
+namespace PS::LM {
+class Config;
+}
+
+namespace pscloud {
+
+// What weights are before the first iteration.
+struct StartWeights {
+  double mean = 0;
+  double stddev = 0;               // normal, by the key
+  std::vector<std::string> files;  // of a model, patterns; instead of the two above
+};
+
+// What a config says about batch training, checked and in our own words.
+struct BatchSettings {
+  std::vector<std::string> files;  // patterns
+  TextFormat format = TextFormat::kLibsvm;
+  bool ignore_groups = false;
+  bool strict = false;       // a bad line ends the run; else it is counted and left out
+  std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not
+  std::string model_prefix;  // empty: the model is not written
+  uint32_t save_every = 0;   // iterations, besides the end
+
+  StartWeights start;
+  BlockDescent::Options descent;
+  double kkt_ratio = 10;
+  double blocks_per_feature = 4;
+  bool random_order = true;
+  uint32_t max_delay = 0;  // blocks begun before an earlier one is finished
+  uint32_t iterations = 10;
+  double epsilon = 1e-4;
+  std::vector<uint16_t> prior_groups;
+  uint32_t prior_sweeps = 5;
+  uint32_t tail_frequency = 0;  // keys that come so often or less are left out
+  uint32_t sketch_hashes = 2;
+  double sketch_cells_per_key = 2;
+  std::vector<FilterSpec> filters;
+};
+
+// kInvalid names the field that is wrong, missing, or asks for what there is not.
+Result<BatchSettings> batch_settings(const PS::LM::Config& config);
+
+}  // namespace pscloud

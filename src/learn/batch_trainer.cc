@@ -1,0 +1,387 @@
+#include "learn/batch_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "data/localizer.h"
+#include "io/file_pattern.h"
+#include "learn/data_settings.h"
+#include "learn/model_files.h"
+#include "learn/shared_work.h"
+
+namespace pscloud {
+namespace {
+
+constexpr double kNoFilter = 1e20;  // a threshold that no gradient is below
+
+// Places in the tally of what was loaded; behind them two for each group.
+enum LoadPlace : uint32_t { kLoadedExamples, kLoadedBadLines, kLoadedGroups };
+constexpr uint32_t kGroupNumbers = 1 << 16;
+
+// Places in the tally of an iteration; behind them two for each worker, since there are no tallies of maxima.
+enum IterationPlace : uint32_t { kSumLoss, kSumExamples, kSumPenalty, kSumKeys, kSumNonzero, kSumActive, kOfWorkers };
+constexpr uint32_t kRanksMax = 1024;
+
+void append_rows(RowBlock& block, const RowSlice& rows) {
+  const size_t before = block.keys.size();
+  const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+  // Values and groups of some parts may be left out.
+  if (block.values.empty() && !rows.values.empty()) block.values.assign(before, 1);
+  append(block.values, rows.values);
+  if (!block.values.empty() && rows.values.empty()) block.values.resize(before + rows.keys.size(), 1);
+  append(block.groups, rows.groups);
+  if (!block.groups.empty()) block.groups.resize(before + rows.keys.size(), 0);
+  append(block.labels, rows.labels);
+  append(block.keys, rows.keys);
+  for (const size_t end : rows.ends) block.ends.push_back(before + end - rows.first);
+}
+
+// What a block of rows adds to the tally: a group counts once for each example that has it.
+std::vector<Addend> load_addends(const RowBlock& block, uint64_t bad_lines) {
+  std::map<uint16_t, GroupCount> groups;
+  std::vector<uint16_t> seen;
+  for (size_t row = 0; row < block.rows(); ++row) {
+    seen.clear();
+    for (size_t i = block.begin_of(row); i < block.ends[row]; ++i) {
+      const uint16_t group = block.groups.empty() ? 0 : block.groups[i];
+      GroupCount& count = groups[group];
+      ++count.features;
+      if (seen.empty() || seen.back() != group) {
+        if (std::ranges::find(seen, group) == seen.end()) ++count.examples;
+        seen.push_back(group);
+      }
+    }
+  }
+  std::vector<Addend> addends = {{kLoadedExamples, static_cast<double>(block.rows())},
+                                 {kLoadedBadLines, static_cast<double>(bad_lines)}};
+  for (const auto& [group, count] : groups) {
+    addends.push_back({kLoadedGroups + 2u * group, static_cast<double>(count.features)});
+    addends.push_back({kLoadedGroups + 2u * group + 1, static_cast<double>(count.examples)});
+  }
+  return addends;
+}
+
+float start_weight(const StartWeights& start, Key key) {
+  if (start.stddev == 0) return static_cast<float>(start.mean);
+  return Random(mix_key(key)).normal(static_cast<float>(start.mean), static_cast<float>(start.stddev));
+}
+
+}  // namespace
+
+BatchTrainer::BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
+                           std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled)
+    : worker_(worker),
+      store_(store),
+      settings_(settings),
+      show_(std::move(show)),
+      cancelled_(std::move(cancelled)),
+      start_(clock_.now()) {}
+
+BatchTrainer::~BatchTrainer() {
+  for (const Task& task : tasks_) {
+    if (task.pulled) (void)task.pulled->wait();
+  }
+}
+
+Result<BatchProgress> BatchTrainer::run() {
+  if (worker_.current_clock() > 0) return unavailable("batch training has begun without this worker");
+  if (worker_.rank() >= static_cast<int>(kRanksMax)) return invalid("batch training has at most {} workers", kRanksMax);
+  while (true) {
+    TRY(load());
+    TRY(prepare());
+    if (TRY(iterate()) == Outcome::kDone) break;
+    ++loads_;
+  }
+  if (!settings_.model_prefix.empty()) TRY(save(settings_.model_prefix));
+  TRY(tell(BatchProgress::Stage::kEnd, start_));
+  return progress_;
+}
+
+std::string BatchTrainer::named(const char* name) const {
+  return loads_ == 0 ? name : fmt::format("{} {}", name, loads_ + 1);
+}
+
+Result<> BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
+  const Time now = clock_.now();
+  progress_.stage = stage;
+  progress_.seconds = in_seconds(now - start_);
+  progress_.stage_seconds = in_seconds(now - since);
+  if (worker_.is_first()) show_(progress_);
+  return {};
+}
+
+Result<> BatchTrainer::load() {
+  const Time begin = clock_.now();
+  descent_.reset();
+  rows_ = {};
+  const std::vector<std::string> items = TRY(cut_into_items(store_, TRY(find_files(store_, settings_.files))));
+  const std::string pool = named("load");
+  TRY(worker_.offer_work(pool, items));
+  while (const auto item = TRY(worker_.take_work(pool))) TRY(load_item(*item));
+
+  const auto sums = TRY(worker_.tally(pool, {}, 0, kLoadedGroups + 2 * kGroupNumbers));
+  progress_.examples = static_cast<uint64_t>(sums[kLoadedExamples]);
+  progress_.bad_lines = static_cast<uint64_t>(sums[kLoadedBadLines]);
+  groups_.clear();
+  for (uint32_t group = 0; group < kGroupNumbers; ++group) {
+    const auto features = static_cast<uint64_t>(sums[kLoadedGroups + 2 * group]);
+    if (features == 0) continue;
+    groups_[static_cast<uint16_t>(group)] = {features, static_cast<uint64_t>(sums[kLoadedGroups + 2 * group + 1])};
+  }
+  return tell(BatchProgress::Stage::kLoaded, begin);
+}
+
+Result<> BatchTrainer::load_item(const WorkItem& item) {
+  ExampleReader reader(store_, make_parser(settings_.format, settings_.ignore_groups));
+  TRY(reader.open(TRY(part_of_text(item.text))));
+  RowBlock block;
+  while (true) {
+    constexpr size_t kRowsAtATime = 10000;
+    const RowSlice rows = TRY(reader.next(kRowsAtATime));
+    if (rows.rows() == 0) break;
+    append_rows(block, rows);
+  }
+  TRY(complaints_.complain(store_, reader, settings_.strict));
+  // What another has done before is that one's.
+  if (!TRY(worker_.finish_work(named("load"), item.number, load_addends(block, reader.bad_lines())))) return {};
+  append_rows(rows_, slice_of(block, 0, block.rows()));
+  if (rows_.keys.size() > Localizer::kFeaturesMax) {
+    return invalid("a worker can hold {} features of examples: take more workers", Localizer::kFeaturesMax);
+  }
+  return {};
+}
+
+Result<> BatchTrainer::prepare() {
+  const Time begin = clock_.now();
+  plan_.emplace(groups_, settings_.blocks_per_feature);
+  progress_.blocks = plan_->blocks();
+  weights_ = TRY(worker_.create_table({.name = "weights", .updater = {"assign"}}));
+  sums_ = TRY(worker_.create_table({.name = named("gradients"),
+                                    .width = 2,
+                                    .updater = {"assign"},
+                                    .consistency = Consistency::sum(),
+                                    .push_filters = settings_.filters}));
+  TRY(arrange());
+  TRY(find_keepers());
+  TRY(start_weights());
+  return tell(BatchProgress::Stage::kPrepared, begin);
+}
+
+// Rows become columns, block by block.
+Result<> BatchTrainer::arrange() {
+  Localizer localizer;
+  localizer.localize(rows_.keys);
+  const std::span<const Key> keys = localizer.keys();
+  std::vector<uint32_t> blocks(keys.size());
+  for (size_t i = 0; i < rows_.keys.size(); ++i) {
+    const uint32_t number = localizer.columns()[i];
+    blocks[number] = plan_->block_of(rows_.groups.empty() ? 0 : rows_.groups[i], keys[number]);
+  }
+  // A counting sort by block, which keeps the order of keys within each.
+  std::vector<size_t> block_ends(plan_->blocks() + 1);
+  for (const uint32_t block : blocks) ++block_ends[block + 1];
+  std::partial_sum(block_ends.begin(), block_ends.end(), block_ends.begin());
+  block_ends.pop_back();
+  by_key_.resize(keys.size());
+  for (size_t number = 0; number < keys.size(); ++number) {
+    by_key_[number] = static_cast<uint32_t>(block_ends[blocks[number]]++);
+  }
+  ColumnMatrix matrix = transpose(rows_, localizer.columns(), by_key_, keys.size());
+  for (size_t number = 0; number < keys.size(); ++number) matrix.keys[by_key_[number]] = keys[number];
+  descent_.emplace(std::move(matrix), rows_.labels, std::move(block_ends), settings_.descent);
+  rows_ = {};
+  return {};
+}
+
+// Several workers may have a key: the first of them to come speaks for it.
+Result<> BatchTrainer::find_keepers() {
+  const Table holders = TRY(worker_.create_table({.name = named("holders"), .updater = {"add"}}));
+  std::vector<Key> keys;
+  for (const uint32_t column : by_key_) keys.push_back(descent_->keys()[column]);
+  const std::vector<float> ones(keys.size(), 1);
+  std::vector<float> order(keys.size());
+  if (!keys.empty()) TRY(worker_.push_pull(holders, keys, ones, order).wait());
+  kept_.assign(keys.size(), 0);
+  for (size_t i = 0; i < keys.size(); ++i) kept_[by_key_[i]] = order[i] == 1 ? 1 : 0;
+  return {};
+}
+
+Result<> BatchTrainer::start_weights() {
+  std::vector<Key> keys;
+  for (const uint32_t column : by_key_) keys.push_back(descent_->keys()[column]);
+  std::vector<float> weights(keys.size());
+  written_.assign(keys.size(), 0);
+  if (loads_ == 0 && settings_.start.files.empty()) {
+    for (size_t i = 0; i < keys.size(); ++i) weights[i] = start_weight(settings_.start, keys[i]);
+  } else {
+    Table from = weights_;
+    if (loads_ == 0) {
+      from = TRY(worker_.create_table({.name = "start", .updater = {"assign"}}));
+      TRY(load_model(worker_, from, store_, TRY(find_files(store_, settings_.start.files))));
+    }
+    if (!keys.empty()) TRY(worker_.pull(from, keys, weights).wait());
+    if (loads_ > 0) {
+      for (size_t i = 0; i < keys.size(); ++i) written_[by_key_[i]] = weights[i];
+    }
+  }
+  std::vector<float> by_column(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) by_column[by_key_[i]] = weights[i];
+  descent_->set_weights(by_column);
+  return write_weights();
+}
+
+Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
+  threshold_ = kNoFilter;
+  bool all_active = true;
+  double before = 0;  // objective
+  double momentum = 1;
+  if (loads_ == 0 && !settings_.prior_groups.empty()) {
+    TRY(sweep(plan_->prior_order(settings_.prior_groups, settings_.prior_sweeps, settings_.random_order), 0));
+  }
+  for (bool first = true; progress_.iteration < settings_.iterations; first = false) {
+    const Time begin = clock_.now();
+    TRY(sweep(plan_->order(progress_.iteration, settings_.random_order), settings_.max_delay));
+    if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
+    progress_.relative = first ? 1 : before / progress_.objective - 1;
+    before = progress_.objective;
+    TRY(tell(BatchProgress::Stage::kIteration, begin));
+    ++progress_.iteration;
+    if (settings_.save_every > 0 && !settings_.model_prefix.empty() &&
+        progress_.iteration % settings_.save_every == 0) {
+      TRY(save(fmt::format("{}_it_{}", settings_.model_prefix, progress_.iteration - 1)));
+    }
+    // What the filter has left out may have become wanted: it is over only when nothing moves with all features.
+    const bool settled = std::abs(progress_.relative) <= settings_.epsilon;
+    if (settled && all_active) {
+      progress_.converged = true;
+      return Outcome::kDone;
+    }
+    // Nesterov's sequence, begun anew whenever it went too far (O'Donoghue and Candes, 2015).
+    const double next = progress_.relative < 0 ? 1 : (1 + std::sqrt(1 + 4 * momentum * momentum)) / 2;
+    descent_->extrapolate(progress_.relative < 0 ? 0 : (momentum - 1) / next);
+    momentum = next;
+    all_active = settled;
+    if (settled) descent_->activate_all();
+    threshold_ = settled ? kNoFilter : next_threshold_;
+  }
+  return Outcome::kDone;
+}
+
+// Goes over blocks. A block is begun when all before the last `max_delay` are finished.
+Result<> BatchTrainer::sweep(std::span<const uint32_t> blocks, uint32_t max_delay) {
+  for (const uint32_t block : blocks) {
+    if (cancelled_()) return job_failed("interrupted");
+    while (tasks_.size() > max_delay) TRY(finish_oldest());
+    TRY(begin(block));
+  }
+  while (!tasks_.empty()) TRY(finish_oldest());
+  return {};
+}
+
+Result<> BatchTrainer::begin(uint32_t block) {
+  const Time begin = clock_.now();
+  Task& task = tasks_.emplace_back();
+  task.columns = descent_->active_columns(block);
+  task.sums.resize(2 * task.columns.size());
+  descent_->gradient(task.columns, task.sums);
+  for (const uint32_t column : task.columns) task.keys.push_back(descent_->keys()[column]);
+  busy_seconds_ += in_seconds(clock_.now() - begin);
+  if (!task.keys.empty()) task.pushed = worker_.push(sums_, task.keys, task.sums);
+  // The sums are there when all workers have come to the end of this clock; nobody waits for it before they are needed.
+  (void)worker_.clock();
+  if (!task.keys.empty()) task.pulled = worker_.pull(sums_, task.keys, task.sums);
+  return {};
+}
+
+Result<> BatchTrainer::finish_oldest() {
+  Task& task = tasks_.front();
+  if (task.pulled) {
+    const auto pulled = task.pulled->wait();
+    TRY(task.pushed->wait());
+    TRY(pulled);
+    const Time begin = clock_.now();
+    descent_->update(task.columns, task.sums, threshold_);
+    busy_seconds_ += in_seconds(clock_.now() - begin);
+  }
+  tasks_.pop_front();
+  return {};
+}
+
+// All workers learn how the iteration went. If one has died, its examples are missing.
+Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
+  TRY(write_weights());
+  double penalty = 0;
+  uint64_t keys = 0;
+  uint64_t nonzero = 0;
+  uint64_t active = 0;
+  const StepRule& rule = settings_.descent.rule;
+  for (size_t column = 0; column < kept_.size(); ++column) {
+    if (kept_[column] == 0) continue;
+    const double w = descent_->weight(column);
+    penalty += rule.lambda1 * std::abs(w) + rule.lambda2 / 2 * w * w;
+    ++keys;
+    nonzero += w != 0 ? 1 : 0;
+    active += descent_->is_active(column) ? 1 : 0;
+  }
+  const auto rank = static_cast<uint32_t>(worker_.rank());
+  // One is added to tell zero from nobody.
+  const std::vector<Addend> addends = {{kSumLoss, descent_->loss()},
+                                       {kSumExamples, static_cast<double>(descent_->examples())},
+                                       {kSumPenalty, penalty},
+                                       {kSumKeys, static_cast<double>(keys)},
+                                       {kSumNonzero, static_cast<double>(nonzero)},
+                                       {kSumActive, static_cast<double>(active)},
+                                       {kOfWorkers + 2 * rank, 1 + std::exchange(busy_seconds_, 0)},
+                                       {kOfWorkers + 2 * rank + 1, descent_->take_violation()}};
+  const std::string name = fmt::format("{} of {}", progress_.iteration, named("iteration"));
+  TRY(worker_.tally(name, addends, 0, 0));
+  TRY(worker_.barrier());
+  const auto sums = TRY(worker_.tally(name, {}, 0, kOfWorkers + 2 * kRanksMax));
+  if (sums[kSumExamples] < static_cast<double>(progress_.examples)) return Outcome::kWorkerLost;
+
+  progress_.objective = sums[kSumLoss] + sums[kSumPenalty];
+  progress_.keys = static_cast<uint64_t>(sums[kSumKeys]);
+  progress_.nonzero = static_cast<uint64_t>(sums[kSumNonzero]);
+  progress_.active = static_cast<uint64_t>(sums[kSumActive]);
+  progress_.threshold = threshold_;
+  progress_.busy_min = std::numeric_limits<double>::max();
+  progress_.busy_max = 0;
+  double violation = 0;
+  for (uint32_t i = 0; i < kRanksMax; ++i) {
+    const double busy = sums[kOfWorkers + 2 * i] - 1;
+    if (busy < 0) continue;
+    progress_.busy_min = std::min(progress_.busy_min, busy);
+    progress_.busy_max = std::max(progress_.busy_max, busy);
+    violation = std::max(violation, sums[kOfWorkers + 2 * i + 1]);
+  }
+  next_threshold_ = violation / static_cast<double>(progress_.examples) * settings_.kkt_ratio;
+  return Outcome::kDone;
+}
+
+// What has changed goes to the servers, from where it is saved, and from where others go on if this worker dies.
+Result<> BatchTrainer::write_weights() {
+  std::vector<Key> keys;
+  std::vector<float> weights;
+  for (const uint32_t column : by_key_) {
+    const auto weight = static_cast<float>(descent_->weight(column));
+    if (kept_[column] == 0 || weight == written_[column]) continue;
+    keys.push_back(descent_->keys()[column]);
+    weights.push_back(weight);
+    written_[column] = weight;
+  }
+  if (keys.empty()) return {};
+  return worker_.push(weights_, keys, weights).wait();
+}
+
+Result<> BatchTrainer::save(const std::string& prefix) {
+  TRY(worker_.barrier());  // all weights are there
+  TRY(save_model(worker_, weights_, store_, prefix));
+  return {};
+}
+
+}  // namespace pscloud

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "data/example_reader.h"
+#include "learn/bad_lines.h"
+#include "learn/batch_settings.h"
+#include "learn/block_descent.h"
+#include "learn/block_plan.h"
+#include "pscloud/worker.h"
+
+namespace pscloud {
+
+// How far all workers together are.
+struct BatchProgress {
+  enum class Stage : uint8_t { kLoaded, kPrepared, kIteration, kEnd };
+  Stage stage = Stage::kLoaded;
+  double seconds = 0;        // since the beginning
+  double stage_seconds = 0;  // of this stage, or of this iteration
+  uint64_t examples = 0;
+  uint64_t bad_lines = 0;
+  uint64_t keys = 0;  // that are trained
+  uint32_t blocks = 0;
+  uint32_t iteration = 0;
+  double objective = 0;
+  double relative = 0;   // by which share the objective has fallen
+  uint64_t nonzero = 0;  // weights
+  double threshold = 0;  // of the KKT filter in this iteration
+  uint64_t active = 0;   // weights that it has left
+  double busy_min = 0;   // seconds that workers have computed in this iteration: the least
+  double busy_max = 0;   // and the most
+  bool converged = false;
+};
+
+// One worker's part in training a model with all data at once, from the first file to the model in files: DARLIN,
+// block coordinate descent with bounded delay. All workers of the job do the same, and share the parts of the files.
+// If one of them dies, the others load all data anew and go on with the weights as they are. Borrows all that it is
+// given. One thread.
+class BatchTrainer {
+ public:
+  // `show` is called by one of the workers; `cancelled` asked often, by all of them.
+  BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
+               std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled);
+
+  // Sums that are still on their way need the memory that they go to.
+  ~BatchTrainer();
+
+  // Returns when the objective has converged, or after the last iteration, and the model is saved.
+  Result<BatchProgress> run();
+
+ private:
+  // A block on its way.
+  struct Task {
+    std::vector<uint32_t> columns;
+    std::vector<Key> keys;
+    std::vector<float> sums;  // gradient and curvature of each
+    std::optional<Ticket> pushed;
+    std::optional<Ticket> pulled;
+  };
+  enum class Outcome { kDone, kWorkerLost };
+
+  Result<> load();
+  Result<> load_item(const WorkItem& item);
+  Result<> prepare();
+  Result<> arrange();
+  Result<> find_keepers();
+  Result<> start_weights();
+  Result<Outcome> iterate();
+  Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay);
+  Result<> begin(uint32_t block);
+  Result<> finish_oldest();
+  Result<Outcome> sum_up();
+  Result<> write_weights();
+  Result<> save(const std::string& prefix);
+  Result<> tell(BatchProgress::Stage stage, Time since);
+  // The same name in all workers, and another one each time that the data are loaded.
+  std::string named(const char* name) const;
+
+  Worker& worker_;
+  FileStore& store_;
+  const BatchSettings& settings_;
+  const std::function<void(const BatchProgress&)> show_;
+  const std::function<bool()> cancelled_;
+  const SystemClock clock_;
+  const Time start_;
+  BatchProgress progress_;
+  BadLineComplaints complaints_;
+
+  uint32_t loads_ = 0;
+  RowBlock rows_;  // of this worker, until they are arranged in columns
+  std::map<uint16_t, GroupCount> groups_;
+  std::optional<BlockPlan> plan_;
+  std::optional<BlockDescent> descent_;
+  Table weights_;
+  Table sums_;
+  std::vector<uint32_t> by_key_;  // columns, by their keys
+  std::vector<uint8_t> kept_;     // of each column: this worker speaks for it, of those that have it
+  std::vector<float> written_;    // of each column: its weight at the servers
+  std::deque<Task> tasks_;        // the oldest in front
+  double threshold_ = 0;
+  double next_threshold_ = 0;
+  double busy_seconds_ = 0;
+};
+
+}  // namespace pscloud

@@ -1,0 +1,183 @@
+// Batch training as a job of several workers does it.
+
+#include "learn/batch_trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "data/click_log.h"
+#include "data/text_writer.h"
+#include "engine/testing_cluster.h"
+#include "io/memory_store.h"
+#include "io/watched_store.h"
+
+namespace pscloud {
+namespace {
+
+using testing::HasSubstr;
+
+std::string grouped_clicks(int examples, uint64_t seed) {
+  ClickLog log({.counts = 2, .categories = 5, .keys = 300, .seed = seed});
+  RowBlock block;
+  std::string text;
+  for (int i = 0; i < examples; ++i) log.next(block);
+  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
+  return text;
+}
+
+class BatchTrainerTest : public testing::Test {
+ protected:
+  void SetUp() override { set_log_level(LogLevel::kSilent); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
+
+  BatchTrainerTest()
+      : store_({{"train/a", grouped_clicks(1500, 1)},
+                {"train/b", grouped_clicks(1500, 2)},
+                {"bad", grouped_clicks(500, 1) + "1 3:x\n"}},
+               1 << 20) {
+    settings_.files = {"train/.*"};
+    settings_.model_prefix = "model/x";
+    settings_.descent.rule.lambda1 = 3;
+    settings_.iterations = 200;
+    settings_.epsilon = 1e-7;
+  }
+
+  // The last word of `workers` of a job of their own.
+  BatchProgress train(int workers, int servers = 1) {
+    const TestingCluster cluster({.servers = servers, .workers = workers});
+    BatchProgress end;
+    cluster.run_workers([&](Worker& worker) {
+      const auto progress = run(worker, store_);
+      ASSERT_TRUE(progress) << progress.error().message;
+      MutexLock lock(mutex_);
+      end = *progress;
+    });
+    return end;
+  }
+
+  Result<BatchProgress> run(
+      Worker& worker, FileStore& store, std::function<bool()> cancelled = [] { return false; }) {
+    const auto show = [this](const BatchProgress& one) {
+      MutexLock lock(mutex_);
+      shown_.push_back(one);
+    };
+    return BatchTrainer(worker, store, settings_, show, std::move(cancelled)).run();
+  }
+
+  std::string model(const std::string& name = "model/x_S0") {
+    return read_all(**store_.open(name, {}), 1 << 20).value();
+  }
+
+  MemoryStore store_;
+  BatchSettings settings_;
+  Mutex mutex_;
+  std::vector<BatchProgress> shown_ GUARDED_BY(mutex_);
+};
+
+TEST_F(BatchTrainerTest, ArrivesAtTheSameMinimumHoweverItIsShared) {
+  const BatchProgress alone = train(1);
+  EXPECT_TRUE(alone.converged);
+  EXPECT_EQ(alone.examples, 3000u);
+  EXPECT_GT(alone.nonzero, 10u);
+  EXPECT_LT(alone.objective, 3000 * 0.67);
+  EXPECT_THAT(model(), HasSubstr("\t"));
+  const BatchProgress shared = train(3, 2);
+  EXPECT_NEAR(shared.objective / alone.objective, 1, 1e-5);
+  EXPECT_EQ(shared.keys, alone.keys);
+  EXPECT_NEAR(static_cast<double>(shared.nonzero), static_cast<double>(alone.nonzero), 3);
+}
+
+TEST_F(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
+  const double objective = train(1).objective;
+  settings_.max_delay = 3;
+  settings_.prior_groups = {0};
+  settings_.kkt_ratio = 1e20;
+  settings_.random_order = false;
+  settings_.filters = {{FilterKind::kKeyCaching}};
+  const BatchProgress delayed = train(2);
+  EXPECT_TRUE(delayed.converged);
+  EXPECT_NEAR(delayed.objective / objective, 1, 1e-5);
+}
+
+TEST_F(BatchTrainerTest, StartsWhereItIsTold) {
+  const BatchProgress first = train(1);
+  settings_.start.files = {"model/x_S.*"};
+  settings_.model_prefix = "model/y";
+  const BatchProgress again = train(2);
+  EXPECT_LT(again.iteration, first.iteration);
+  EXPECT_NEAR(again.objective / first.objective, 1, 1e-5);
+  settings_.start = {.mean = 0.5, .stddev = 0.5, .files = {}};
+  EXPECT_NEAR(train(2).objective / first.objective, 1, 1e-5);
+}
+
+TEST_F(BatchTrainerTest, SavesOnTheWayToo) {
+  settings_.save_every = 2;
+  settings_.iterations = 5;
+  settings_.epsilon = 0;
+  const BatchProgress end = train(1);
+  EXPECT_FALSE(end.converged);
+  EXPECT_EQ(end.iteration, 5u);
+  EXPECT_TRUE(store_.stat("model/x_it_1_S0"));
+  EXPECT_TRUE(store_.stat("model/x_it_3_S0"));
+  EXPECT_FALSE(store_.stat("model/x_it_4_S0"));
+  EXPECT_NE(model("model/x_it_1_S0"), model("model/x_it_3_S0"));
+}
+
+TEST_F(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
+  const double objective = train(1).objective;
+  const TestingCluster cluster({.workers = 2});
+  std::unique_ptr<Worker> dying;
+  std::jthread joining([&] { dying = cluster.worker(1); });
+  const auto staying = cluster.worker(0);
+  joining.join();
+  std::atomic<int> blocks = 0;
+  std::atomic<bool> has_examples = false;
+  const auto dies = [&] { return blocks.fetch_add(1) > 100; };
+  std::jthread second([&] {
+    WatchedStore told(store_, [&](size_t) -> Result<> {
+      has_examples.store(true);
+      return {};
+    });
+    EXPECT_FALSE(run(*dying, told, dies));
+    dying.reset();
+  });
+  WatchedStore waiting(store_, [&](size_t) -> Result<> {
+    while (!has_examples.load()) std::this_thread::yield();
+    return {};
+  });
+  const auto progress = run(*staying, waiting);
+  ASSERT_TRUE(progress) << progress.error().message;
+  EXPECT_TRUE(progress->converged);
+  EXPECT_EQ(progress->examples, 3000u);
+  EXPECT_NEAR(progress->objective / objective, 1, 1e-5);
+  EXPECT_TRUE(staying->leave());
+  MutexLock lock(mutex_);
+  const auto loaded = [](const BatchProgress& one) { return one.stage == BatchProgress::Stage::kLoaded; };
+  EXPECT_GE(std::ranges::count_if(shown_, loaded), 3);  // the first run, and two of this one
+}
+
+TEST_F(BatchTrainerTest, AWorkerThatComesLateIsRefused) {
+  const TestingCluster cluster({.workers = 1});
+  const auto worker = cluster.worker();
+  ASSERT_TRUE(worker->create_table({.name = "t"}));
+  ASSERT_TRUE(worker->clock().wait());
+  EXPECT_THAT(run(*worker, store_).error().message, HasSubstr("begun without this worker"));
+  EXPECT_TRUE(worker->leave());
+}
+
+TEST_F(BatchTrainerTest, BadLinesAreCountedOrEndTheRun) {
+  settings_.files = {"bad"};
+  EXPECT_EQ(train(1).bad_lines, 1u);
+  settings_.strict = true;
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  EXPECT_EQ(run(*worker, store_).error().message, "bad:501: the value of key 3 is no number");
+  EXPECT_TRUE(worker->leave());
+}
+
+}  // namespace
+}  // namespace pscloud

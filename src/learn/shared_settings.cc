@@ -1,0 +1,74 @@
+#include "learn/shared_settings.h"
+
+#include <cmath>
+
+#include "learn/config.pb.h"
+
+namespace pscloud {
+
+using PS::LM::Config;
+using PS::LM::DataConfig;
+using PS::LM::FilterConfig;
+using PS::LM::LossConfig;
+using PS::LM::PenaltyConfig;
+
+Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
+  if (value < least) return invalid("{} is {}, must be {} or more", field, value, least);
+  return static_cast<uint32_t>(value);
+}
+
+Result<Loss> loss_of(const Config& config) {
+  if (!config.has_loss()) return invalid("loss is missing; for clicks: loss {{ type: LOGIT }}");
+  switch (config.loss().type()) {
+    case LossConfig::SQUARE: return Loss::kSquare;
+    case LossConfig::LOGIT: return Loss::kLogit;
+    case LossConfig::HINGE: return Loss::kHinge;
+    case LossConfig::SQUARE_HINGE: return Loss::kSquareHinge;
+  }
+  return invalid("loss.type is {}", static_cast<int>(config.loss().type()));
+}
+
+Result<Penalty> penalty_of(const Config& config) {
+  if (!config.has_penalty()) return Penalty{};
+  const PenaltyConfig& penalty = config.penalty();
+  const int most = penalty.type() == PenaltyConfig::L1 ? 2 : 1;
+  if (penalty.lambda_size() == 0 || penalty.lambda_size() > most) {
+    return invalid("penalty {} has {} lambdas, must have {}", PenaltyConfig::Type_Name(penalty.type()),
+                   penalty.lambda_size(), most == 2 ? "1 or 2" : "1");
+  }
+  for (const double lambda : penalty.lambda()) {
+    if (!(lambda >= 0) || std::isinf(lambda)) return invalid("penalty.lambda is {}, must be 0 or more", lambda);
+  }
+  const auto lambda = [&](int i) { return i < penalty.lambda_size() ? penalty.lambda(i) : 0.0; };
+  if (penalty.type() == PenaltyConfig::L2) return Penalty{0, lambda(0)};
+  return Penalty{lambda(0), lambda(1)};
+}
+
+Result<FilterSpec> filter_of(const FilterConfig& filter, const char* field) {
+  switch (filter.type()) {
+    case FilterConfig::KEY_CACHING:
+      return FilterSpec{.kind = FilterKind::kKeyCaching, .once = filter.clear_cache_if_done()};
+    case FilterConfig::COMPRESSING: return FilterSpec{FilterKind::kLz4};
+    case FilterConfig::FIXING_FLOAT:
+      if (filter.fixed_point_size() > 0) {
+        return invalid("{}.fixed_point: the range is always that of the values; leave it out", field);
+      }
+      if (filter.num_bytes() < 1 || filter.num_bytes() > 3) {
+        return invalid("{}.num_bytes is {}, must be 1, 2 or 3", field, filter.num_bytes());
+      }
+      return FilterSpec{.kind = FilterKind::kFixedPoint, .num_bytes = static_cast<uint8_t>(filter.num_bytes())};
+    case FilterConfig::NOISE:
+      return FilterSpec{.kind = FilterKind::kNoise, .mean = filter.mean(), .stddev = filter.std()};
+  }
+  return invalid("{}.type is {}", field, static_cast<int>(filter.type()));
+}
+
+Result<std::string> model_prefix_of(const Config& config) {
+  if (!config.has_model_output()) return std::string();
+  if (config.model_output().format() != DataConfig::TEXT || config.model_output().file_size() != 1) {
+    return invalid("model_output must have format: TEXT and one file, the beginning of the names");
+  }
+  return config.model_output().file(0);
+}
+
+}  // namespace pscloud

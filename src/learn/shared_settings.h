@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learn/loss.h"
+#include "pscloud/error.h"
+#include "pscloud/table.h"
+
+namespace PS::LM {
+class Config;
+class FilterConfig;
+}  // namespace PS::LM
+
+namespace pscloud {
+
+// What configs of online and of batch training say alike. kInvalid names the field.
+
+// The price of a weight is lambda1 * |w| + lambda2 / 2 * w^2.
+struct Penalty {
+  double lambda1 = 0;
+  double lambda2 = 0;
+};
+Result<Penalty> penalty_of(const PS::LM::Config& config);
+
+Result<Loss> loss_of(const PS::LM::Config& config);
+Result<FilterSpec> filter_of(const PS::LM::FilterConfig& filter, const char* field);
+
+// What the names of the model's files begin with; empty: it is not written.
+Result<std::string> model_prefix_of(const PS::LM::Config& config);
+
+Result<uint32_t> at_least(int32_t value, int32_t least, const char* field);
+
+}  // namespace pscloud
