@@ -8,6 +8,7 @@ FUZZ_SECONDS ?= 60
 SEEDS ?= 10000
 PEERS_FLAGS ?=
 TRAIN_FLAGS ?=
+BATCH_FLAGS ?=
 
 # What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
 SANITIZED := unit|sim|cluster|fuzz|example
@@ -50,10 +51,11 @@ bench-peers: build ## the adder beside TensorFlow, Ray and PyTorch: docs/benchma
 	@tools/setup.sh peers
 	@python3 bench/peers/run.py $(PEERS_FLAGS)
 
-bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabbit: docs/benchmarks.md (five minutes)
+bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabbit and LIBLINEAR: docs/benchmarks.md (eight minutes)
 	@tools/setup.sh peers
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
 	@python3 bench/peers/train.py $(TRAIN_FLAGS)
+	@python3 bench/peers/batch.py $(BATCH_FLAGS)
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@cmake --preset lint --log-level=ERROR >/dev/null  # nothing is built there, so nobody else sees new sources

@@ -11,7 +11,7 @@ declare -A packages=(
            libprotobuf-dev protobuf-compiler"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 openssl"
   [bench]="libbenchmark-dev"
-  [peers]="python3 python3-venv"
+  [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.

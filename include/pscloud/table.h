@@ -13,6 +13,7 @@ namespace pscloud {
 enum class TableKind : uint8_t {
   kDense = 0,   // rows 0..rows-1, all there from the start; each server owner holds one contiguous range
   kSparse = 1,  // any 64-bit key; a row is made by the first push of its key
+  kSketch = 2,  // counts of any 64-bit keys in `rows` bytes in all: a push adds, a pull is never too low; at most 254
 };
 
 // When a request of a worker may be served. A worker's clock counts its calls of Worker::clock().
@@ -75,8 +76,9 @@ struct InitialValues {
 struct TableSpec {
   std::string name = {};  // 1..200 bytes
   TableKind kind = TableKind::kSparse;
-  uint32_t width = 1;  // floats in a row, at most 65536
-  uint64_t rows = 0;   // dense only
+  uint32_t width = 1;   // floats in a row, at most 65536
+  uint64_t rows = 0;    // dense: all there are; sketch: cells
+  uint32_t hashes = 0;  // sketch only: cells that count a key, 1 to 30; the least of them is its count
   UpdaterSpec updater = {};
   Consistency consistency = {};
   InitialValues initial = {};

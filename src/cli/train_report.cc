@@ -175,8 +175,8 @@ std::string batch_lines(const BatchProgress& progress, const BatchSettings& sett
       return fmt::format("Loaded {} examples in {:.3g} sec\n", progress.examples, progress.stage_seconds);
     case BatchProgress::Stage::kPrepared: {
       std::string text = fmt::format("Preprocessing is finished in {:.3g} sec\n", progress.stage_seconds);
-      if (settings.tail_frequency > 0) {
-        text += fmt::format("Features with frequency <= {} are filtered\n", settings.tail_frequency);
+      if (settings.tail.frequency > 0) {
+        text += fmt::format("Features with frequency <= {} are filtered\n", settings.tail.frequency);
       }
       text += fmt::format("Features are partitioned into {} blocks\n", progress.blocks);
       if (!settings.prior_groups.empty()) {

@@ -38,6 +38,7 @@ SharedBuffer encode(const TableSpec& spec) {
   writer.put(spec.kind);
   writer.put(spec.width);
   writer.put(spec.rows);
+  writer.put(spec.hashes);
   writer.put_text(spec.updater.name);
   writer.put(static_cast<uint32_t>(spec.updater.numbers.size()));
   for (const auto& [name, number] : spec.updater.numbers) {
@@ -63,6 +64,7 @@ Result<TableSpec> decode(Bytes bytes) {
   spec.kind = reader.get<TableKind>();
   spec.width = reader.get<uint32_t>();
   spec.rows = reader.get<uint64_t>();
+  spec.hashes = reader.get<uint32_t>();
   spec.updater.name = reader.get_text(kNameBytesMax);
   spec.updater.numbers.resize(reader.get_count(8));
   for (auto& [name, number] : spec.updater.numbers) {

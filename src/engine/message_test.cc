@@ -53,6 +53,7 @@ TableSpec any_spec() {
   spec.kind = *rc::gen::element(TableKind::kDense, TableKind::kSparse);
   spec.width = *rc::gen::inRange<uint32_t>(1, 65537);
   spec.rows = *rc::gen::inRange<uint64_t>(1, uint64_t{1} << 40);
+  spec.hashes = *rc::gen::inRange<uint32_t>(0, 40);
   spec.updater = {"ftrl", {{"alpha", 0.5f}, {"beta", static_cast<float>(*rc::gen::inRange(-9, 9))}}};
   spec.consistency = Consistency::ssp(*rc::gen::arbitrary<uint32_t>());
   spec.initial = {-1, 2, *rc::gen::arbitrary<uint64_t>()};

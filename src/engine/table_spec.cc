@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kTableNameBytesMax = 200;
 constexpr uint32_t kWidthMax = 65536;
+constexpr uint32_t kHashesMax = 30;
 constexpr size_t kFiltersMax = 8;
 constexpr size_t kUpdaterNameBytesMax = 64;
 constexpr size_t kUpdaterNumbersMax = 16;
@@ -42,6 +43,13 @@ Result<> check_shape(const TableSpec& spec) {
     return invalid("width is {}, must be 1 to {} floats", spec.width, kWidthMax);
   switch (spec.kind) {
     case TableKind::kSparse: return {};
+    case TableKind::kSketch:
+      if (spec.rows == 0) return invalid("a sketch needs rows > 0, which are its cells");
+      if (spec.hashes < 1 || spec.hashes > kHashesMax) {
+        return invalid("a sketch with {} hashes: it must have 1 to {}", spec.hashes, kHashesMax);
+      }
+      if (spec.width != 1 || spec.updater.name != "add") return invalid("a sketch has width 1 and the updater add");
+      return {};
     case TableKind::kDense: {
       if (spec.rows == 0) return invalid("a dense table needs rows > 0");
       const uint64_t rows_max = UINT64_MAX / sizeof(float) / spec.width;
@@ -51,7 +59,7 @@ Result<> check_shape(const TableSpec& spec) {
       return {};
     }
   }
-  return invalid("kind is {}, must be 0 (dense) or 1 (sparse)", static_cast<int>(spec.kind));
+  return invalid("kind is {}, must be 0 (dense), 1 (sparse) or 2 (sketch)", static_cast<int>(spec.kind));
 }
 
 Result<> check_updater(const UpdaterSpec& updater) {

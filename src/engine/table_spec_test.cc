@@ -60,8 +60,19 @@ TEST(TableSpec, DenseTableNeedsRowsThatFitIn64Bits) {
   spec.width = 65536;
   spec.rows = uint64_t{1} << 46;
   EXPECT_THAT(refusal(spec), HasSubstr("at most"));
-  spec.kind = static_cast<TableKind>(2);
-  EXPECT_THAT(refusal(spec), HasSubstr("kind is 2"));
+  spec.kind = static_cast<TableKind>(3);
+  EXPECT_THAT(refusal(spec), HasSubstr("kind is 3"));
+}
+
+TEST(TableSpec, ASketchHasCellsAndHashesAndNothingElse) {
+  TableSpec spec{.name = "t", .kind = TableKind::kSketch};
+  EXPECT_THAT(refusal(spec), HasSubstr("rows > 0"));
+  spec.rows = 100;
+  EXPECT_THAT(refusal(spec), HasSubstr("0 hashes"));
+  spec.hashes = 2;
+  EXPECT_EQ(refusal(spec), "");
+  spec.width = 2;
+  EXPECT_THAT(refusal(spec), HasSubstr("width 1"));
 }
 
 TEST(TableSpec, UpdaterHasAShortNameAndFewFiniteNumbers) {

@@ -83,13 +83,6 @@ Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
   return {};
 }
 
-Result<> read_tail(const BCDConfig& darlin, BatchSettings& settings) {
-  settings.tail_frequency = TRY(at_least(darlin.tail_feature_freq(), 0, "darlin.tail_feature_freq"));
-  settings.sketch_hashes = TRY(at_least(darlin.countmin_k(), 1, "darlin.countmin_k"));
-  settings.sketch_cells_per_key = TRY(above_zero(darlin.countmin_n_ratio(), "darlin.countmin_n_ratio"));
-  return {};
-}
-
 }  // namespace
 
 Result<BatchSettings> batch_settings(const Config& config) {
@@ -117,7 +110,8 @@ Result<BatchSettings> batch_settings(const Config& config) {
   settings.kkt_ratio =
       TRY(above_zero(darlin.GetExtension(PS::LM::kkt_filter_threshold_ratio), "[PS.LM.kkt_filter_threshold_ratio]"));
   TRY(read_order(darlin, settings));
-  TRY(read_tail(darlin, settings));
+  settings.tail = TRY(tail_of(darlin.tail_feature_freq(), darlin.countmin_k(), "darlin"));
+  settings.tail_cells_per_key = TRY(above_zero(darlin.countmin_n_ratio(), "darlin.countmin_n_ratio"));
   settings.iterations = TRY(at_least(darlin.max_pass_of_data(), 1, "darlin.max_pass_of_data"));
   settings.epsilon = darlin.epsilon();
   if (!(settings.epsilon >= 0)) return invalid("darlin.epsilon is {}, must be 0 or more", settings.epsilon);

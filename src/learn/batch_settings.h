@@ -6,6 +6,7 @@
 
 #include "data/parser.h"
 #include "learn/block_descent.h"
+#include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 
@@ -42,9 +43,8 @@ struct BatchSettings {
   double epsilon = 1e-4;
   std::vector<uint16_t> prior_groups;
   uint32_t prior_sweeps = 5;
-  uint32_t tail_frequency = 0;  // keys that come so often or less are left out
-  uint32_t sketch_hashes = 2;
-  double sketch_cells_per_key = 2;
+  TailSettings tail;
+  double tail_cells_per_key = 2;
   std::vector<FilterSpec> filters;
 };
 

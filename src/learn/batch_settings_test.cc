@@ -41,7 +41,7 @@ TEST(BatchSettings, AreWhatTheConfigSays) {
   EXPECT_EQ(settings->blocks_per_feature, 3);
   EXPECT_EQ(settings->max_delay, 2u);
   EXPECT_THAT(settings->prior_groups, ElementsAre(127, 120));
-  EXPECT_EQ(settings->tail_frequency, 4u);
+  EXPECT_EQ(settings->tail.frequency, 4u);
   EXPECT_EQ(settings->cache_prefix, "cache/x_");
   EXPECT_EQ(settings->save_every, 7u);
   EXPECT_EQ(settings->filters.size(), 1u);
@@ -58,6 +58,7 @@ TEST(BatchSettings, NameTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of("darlin { feature_block_ratio: 0 }"), HasSubstr("darlin.feature_block_ratio is 0"));
   EXPECT_THAT(refusal_of("darlin { max_block_delay: -1 }"), HasSubstr("darlin.max_block_delay is -1"));
   EXPECT_THAT(refusal_of("darlin { prior_fea_group: 70000 }"), HasSubstr("darlin.prior_fea_group is 70000"));
+  EXPECT_THAT(refusal_of("darlin { tail_feature_freq: 254 }"), HasSubstr("darlin.tail_feature_freq is 254"));
   EXPECT_THAT(refusal_of("darlin { epsilon: nan }"), HasSubstr("darlin.epsilon"));
   EXPECT_THAT(refusal_of("darlin { init_w { type: FILE } }"), HasSubstr("init_w.file_name"));
   EXPECT_THAT(refusal_of("darlin { local_cache { format: TEXT file: 'x' } }"), HasSubstr("darlin.local_cache"));

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/random.h"
-#include "data/localizer.h"
 #include "io/file_pattern.h"
 #include "learn/data_settings.h"
 #include "learn/model_files.h"
@@ -137,23 +137,42 @@ Result<> BatchTrainer::load() {
 }
 
 Result<> BatchTrainer::load_item(const WorkItem& item) {
-  ExampleReader reader(store_, make_parser(settings_.format, settings_.ignore_groups));
-  TRY(reader.open(TRY(part_of_text(item.text))));
-  RowBlock block;
-  while (true) {
-    constexpr size_t kRowsAtATime = 10000;
-    const RowSlice rows = TRY(reader.next(kRowsAtATime));
-    if (rows.rows() == 0) break;
-    append_rows(block, rows);
-  }
-  TRY(complaints_.complain(store_, reader, settings_.strict));
+  const ReadPart read = TRY(read_part(TRY(part_of_text(item.text))));
   // What another has done before is that one's.
-  if (!TRY(worker_.finish_work(named("load"), item.number, load_addends(block, reader.bad_lines())))) return {};
-  append_rows(rows_, slice_of(block, 0, block.rows()));
+  if (!TRY(worker_.finish_work(named("load"), item.number, load_addends(read.rows, read.bad_lines)))) return {};
+  append_rows(rows_, slice_of(read.rows, 0, read.rows.rows()));
   if (rows_.keys.size() > Localizer::kFeaturesMax) {
     return invalid("a worker can hold {} features of examples: take more workers", Localizer::kFeaturesMax);
   }
   return {};
+}
+
+// From the cache if it is there.
+Result<ReadPart> BatchTrainer::read_part(const FilePart& part) {
+  std::optional<BlockCache> cache;
+  if (!settings_.cache_prefix.empty()) {
+    const char* const groups = settings_.ignore_groups ? "without groups" : "with groups";
+    cache.emplace(store_, settings_.cache_prefix, fmt::format("{} {}", static_cast<int>(settings_.format), groups));
+    if (auto found = TRY(cache->load(part))) return *std::move(found);
+  }
+  ExampleReader reader(store_, make_parser(settings_.format, settings_.ignore_groups));
+  TRY(reader.open(part));
+  ReadPart read;
+  while (true) {
+    constexpr size_t kRowsAtATime = 10000;
+    const RowSlice rows = TRY(reader.next(kRowsAtATime));
+    if (rows.rows() == 0) break;
+    append_rows(read.rows, rows);
+  }
+  read.bad_lines = reader.bad_lines();
+  TRY(complaints_.complain(store_, reader, settings_.strict));
+  // A file with bad lines is read again, so that they are named again.
+  if (cache && read.bad_lines == 0) {
+    if (const auto saved = cache->save(part, read); !saved) {
+      log_warning("{}; what was read is not kept for the next time", saved.error().message);
+    }
+  }
+  return read;
 }
 
 Result<> BatchTrainer::prepare() {
@@ -182,20 +201,41 @@ Result<> BatchTrainer::arrange() {
     const uint32_t number = localizer.columns()[i];
     blocks[number] = plan_->block_of(rows_.groups.empty() ? 0 : rows_.groups[i], keys[number]);
   }
+  const std::vector<uint8_t> kept = TRY(wanted(localizer));
   // A counting sort by block, which keeps the order of keys within each.
   std::vector<size_t> block_ends(plan_->blocks() + 1);
-  for (const uint32_t block : blocks) ++block_ends[block + 1];
+  for (size_t number = 0; number < keys.size(); ++number) block_ends[blocks[number] + 1] += kept[number];
   std::partial_sum(block_ends.begin(), block_ends.end(), block_ends.begin());
   block_ends.pop_back();
-  by_key_.resize(keys.size());
+  std::vector<uint32_t> places(keys.size(), ColumnMatrix::kNowhere);
+  by_key_.clear();
   for (size_t number = 0; number < keys.size(); ++number) {
-    by_key_[number] = static_cast<uint32_t>(block_ends[blocks[number]]++);
+    if (kept[number] == 0) continue;
+    places[number] = static_cast<uint32_t>(block_ends[blocks[number]]++);
+    by_key_.push_back(places[number]);
   }
-  ColumnMatrix matrix = transpose(rows_, localizer.columns(), by_key_, keys.size());
-  for (size_t number = 0; number < keys.size(); ++number) matrix.keys[by_key_[number]] = keys[number];
+  ColumnMatrix matrix = transpose(rows_, localizer.columns(), places, by_key_.size());
+  for (size_t number = 0; number < keys.size(); ++number) {
+    if (kept[number] != 0) matrix.keys[places[number]] = keys[number];
+  }
   descent_.emplace(std::move(matrix), rows_.labels, std::move(block_ends), settings_.descent);
   rows_ = {};
   return {};
+}
+
+// Of each key: whether it is not left out.
+Result<std::vector<uint8_t>> BatchTrainer::wanted(const Localizer& localizer) {
+  if (settings_.tail.frequency == 0) return std::vector<uint8_t>(localizer.keys().size(), 1);
+  // As many cells as for the keys of all workers, though some have the same.
+  const std::string name = named("counts");
+  TRY(worker_.tally(name, std::vector<Addend>{{0, static_cast<double>(localizer.keys().size())}}, 0, 0));
+  TRY(worker_.barrier());
+  const double keys = TRY(worker_.tally(name, {}, 0, 1)).front();
+  const auto cells = static_cast<uint64_t>(std::ceil(keys * settings_.tail_cells_per_key));
+  TailFilter filter = TRY(TailFilter::make(worker_, name, settings_.tail, cells));
+  TRY(filter.add(localizer.keys(), localizer.columns()));
+  TRY(worker_.barrier());
+  return filter.is_common(localizer.keys());
 }
 
 // Several workers may have a key: the first of them to come speaks for it.

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "data/block_cache.h"
 #include "data/example_reader.h"
+#include "data/localizer.h"
 #include "learn/bad_lines.h"
 #include "learn/batch_settings.h"
 #include "learn/block_descent.h"
@@ -69,8 +71,10 @@ class BatchTrainer {
 
   Result<> load();
   Result<> load_item(const WorkItem& item);
+  Result<ReadPart> read_part(const FilePart& part);
   Result<> prepare();
   Result<> arrange();
+  Result<std::vector<uint8_t>> wanted(const Localizer& localizer);
   Result<> find_keepers();
   Result<> start_weights();
   Result<Outcome> iterate();

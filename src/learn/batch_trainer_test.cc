@@ -114,6 +114,35 @@ TEST_F(BatchTrainerTest, StartsWhereItIsTold) {
   EXPECT_NEAR(train(2).objective / first.objective, 1, 1e-5);
 }
 
+TEST_F(BatchTrainerTest, SeldomFeaturesAreLeftOut) {
+  const BatchProgress all = train(2);
+  settings_.tail_cells_per_key = 1000;  // so that nearly nothing is mistaken
+  const auto common = [&](uint32_t frequency) {
+    settings_.tail.frequency = frequency;
+    return train(2).keys;
+  };
+  const uint64_t ten = common(10);
+  EXPECT_LT(ten, all.keys);
+  EXPECT_LT(common(100), ten);
+  EXPECT_GT(common(100), 0u);
+  EXPECT_EQ(common(0), all.keys);
+}
+
+TEST_F(BatchTrainerTest, ReadsTheCacheTheNextTime) {
+  settings_.cache_prefix = "cache/x_";
+  settings_.iterations = 2;
+  EXPECT_EQ(train(2).examples, 3000u);
+  EXPECT_EQ(store_.list("cache").value().size(), 2u);
+  // It believes the cache, and would notice a change of the file.
+  ReadPart one;
+  one.rows.keys = {7};
+  one.rows.end_row(1);
+  BlockCache cache(store_, "cache/x_", "4 with groups");
+  ASSERT_TRUE(cache.load({.uri = "train/a"}).value());
+  ASSERT_TRUE(cache.save({.uri = "train/a"}, one));
+  EXPECT_EQ(train(2).examples, 1501u);
+}
+
 TEST_F(BatchTrainerTest, SavesOnTheWayToo) {
   settings_.save_every = 2;
   settings_.iterations = 5;

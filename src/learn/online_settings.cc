@@ -72,7 +72,6 @@ Result<OnlineSettings> online_settings(const Config& config) {
   const SGDConfig& sgd = config.async_sgd();
   if (!config.has_training_data()) return invalid("training_data is missing");
   TRY(check_data(config.training_data(), "training_data"));
-  if (sgd.tail_feature_freq() != 0) return invalid("async_sgd.tail_feature_freq is not supported yet");
   if (config.has_model_input()) return invalid("model_input while training is not supported yet");
 
   OnlineSettings settings;
@@ -87,6 +86,9 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.model_prefix = TRY(model_prefix_of(config));
   settings.loss = TRY(loss_of(config));
   settings.table = TRY(table_of(config));
+  settings.tail = TRY(tail_of(sgd.tail_feature_freq(), sgd.countmin_k(), "async_sgd"));
+  if (!(sgd.countmin_n() >= 1)) return invalid("async_sgd.countmin_n is {}, must be 1 or more", sgd.countmin_n());
+  settings.tail_cells = static_cast<uint64_t>(std::min(double{sgd.countmin_n()}, 1e12));
   settings.minibatch = TRY(at_least(sgd.minibatch(), 1, "async_sgd.minibatch"));
   settings.passes = TRY(at_least(sgd.num_data_pass(), 1, "async_sgd.num_data_pass"));
   settings.max_delay = TRY(at_least(sgd.max_delay(), 0, "async_sgd.max_delay"));

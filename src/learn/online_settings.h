@@ -6,6 +6,7 @@
 
 #include "data/parser.h"
 #include "learn/loss.h"
+#include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 
@@ -23,12 +24,14 @@ struct OnlineSettings {
   TextFormat validation_format = TextFormat::kLibsvm;
   std::string model_prefix;  // empty: the model is not written
   Loss loss = Loss::kLogit;
-  TableSpec table;              // of the weights
-  uint32_t minibatch = 1000;    // examples
-  uint32_t passes = 1;          // over the data
-  uint32_t max_delay = 0;       // minibatches begun before an earlier one's push has arrived
-  uint32_t report_seconds = 1;  // between two lines of progress
-  bool strict = false;          // a bad line ends the run; else it is counted and left out
+  TableSpec table;  // of the weights
+  TailSettings tail;
+  uint64_t tail_cells = 100'000'000;  // of the sketch that counts
+  uint32_t minibatch = 1000;          // examples
+  uint32_t passes = 1;                // over the data
+  uint32_t max_delay = 0;             // minibatches begun before an earlier one's push has arrived
+  uint32_t report_seconds = 1;        // between two lines of progress
+  bool strict = false;                // a bad line ends the run; else it is counted and left out
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.

@@ -59,9 +59,13 @@ Result<OnlineProgress> OnlineTrainer::run() {
 
   table_ = TRY(worker_.create_table(settings_.table));
   online_.emplace(worker_, table_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
+  if (settings_.tail.frequency > 0) {
+    tail_ = TRY(TailFilter::make(worker_, "counts", settings_.tail, settings_.tail_cells));
+  }
   uint64_t different = 0;
   for (uint32_t pass = 1; pass <= settings_.passes; ++pass) {
     const std::string pool = fmt::format("pass {}", pass);
+    if (tail_) online_->leave_out_tail(&*tail_, pass == 1);
     TRY(share_work(worker_, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
       const uint64_t before = examples_;
       TRY(train_part(TRY(part_of_text(item.text))));

@@ -69,6 +69,7 @@ class OnlineTrainer {
   Time next_report_;
   Time next_count_;
   Table table_;
+  std::optional<TailFilter> tail_;
   std::optional<OnlineWorker> online_;  // once there is a table
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples

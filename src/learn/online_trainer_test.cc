@@ -119,6 +119,31 @@ TEST_F(OnlineTrainerTest, TheWorkOfAWorkerThatDiesIsDoneByTheOthers) {
   EXPECT_TRUE(second->leave());
 }
 
+// The key 7 stands in each line, 1000 + i in two of them, in different files.
+TEST_F(OnlineTrainerTest, SeldomFeaturesAreLeftOut) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += fmt::format("{} 7:1 {}:1\n", i % 3 == 0 ? 1 : -1, 1000 + i);
+  MemoryStore store({{"train/a", text}, {"train/b", text}}, 1 << 20);
+  settings_.table.updater = {"sgd", {{"learning_rate", 0.01f}}};
+  const auto nonzero = [&](uint32_t frequency, uint32_t passes) {
+    settings_.tail.frequency = frequency;
+    settings_.tail_cells = 1'000'000;
+    settings_.passes = passes;
+    const TestingCluster cluster({.servers = 2, .workers = 2});
+    uint64_t count = 0;
+    cluster.run_workers([&](Worker& worker) {
+      const auto progress = train(worker, store);
+      ASSERT_TRUE(progress) << progress.error().message;
+      if (worker.rank() == 0) count = progress->nonzero;
+    });
+    return count;
+  };
+  EXPECT_EQ(nonzero(0, 1), 301u);
+  EXPECT_EQ(nonzero(1, 1), 301u);  // at their second time
+  EXPECT_EQ(nonzero(2, 1), 1u);
+  EXPECT_EQ(nonzero(2, 3), 1u);  // further passes do not count
+}
+
 TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   const std::string good = some_clicks(100, 1).text;
   MemoryStore store({{"train/a", good + "1 3:x\n" + good}}, 1 << 20);

@@ -80,11 +80,42 @@ Result<> OnlineWorker::begin(const RowSlice& rows) {
   minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
   for (const size_t end : rows.ends) minibatch->rows.ends.push_back(end - rows.first);
   minibatch->localizer.localize(rows.keys);
-  minibatch->weights.resize(minibatch->localizer.keys().size());
+  minibatch->keys = minibatch->localizer.keys();
+  minibatch->columns = minibatch->localizer.columns();
+  if (tail_ != nullptr) TRY(drop_tail(*minibatch));
+  minibatch->weights.resize(minibatch->keys.size());
   if (!minibatch->weights.empty()) {
-    minibatch->pulled = worker_.pull(table_, minibatch->localizer.keys(), minibatch->weights);
+    minibatch->pulled = worker_.pull(table_, minibatch->keys, minibatch->weights);
   }
   begun_.push_back(std::move(minibatch));
+  return {};
+}
+
+Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
+  const auto common =
+      tail_counts_ ? TRY(tail_->add_and_ask(minibatch.keys, minibatch.columns)) : TRY(tail_->is_common(minibatch.keys));
+  std::vector<uint32_t> places(common.size());
+  minibatch.kept_keys.clear();
+  for (size_t i = 0; i < common.size(); ++i) {
+    places[i] = static_cast<uint32_t>(minibatch.kept_keys.size());
+    if (common[i] != 0) minibatch.kept_keys.push_back(minibatch.keys[i]);
+  }
+  // What is kept of the features moves to the front.
+  RowBlock& rows = minibatch.rows;
+  minibatch.kept_columns.clear();
+  size_t feature = 0;
+  for (size_t& end : rows.ends) {
+    for (; feature < end; ++feature) {
+      const uint32_t column = minibatch.columns[feature];
+      if (common[column] == 0) continue;
+      if (!rows.values.empty()) rows.values[minibatch.kept_columns.size()] = rows.values[feature];
+      minibatch.kept_columns.push_back(places[column]);
+    }
+    end = minibatch.kept_columns.size();
+  }
+  if (!rows.values.empty()) rows.values.resize(minibatch.kept_columns.size());
+  minibatch.keys = minibatch.kept_keys;
+  minibatch.columns = minibatch.kept_columns;
   return {};
 }
 
@@ -99,17 +130,17 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
                       .groups = {}};
   std::vector<float>& scores = minibatch.scores;
   scores.resize(labels.size());
-  score_rows(rows, minibatch.localizer.columns(), minibatch.weights, scores);
+  score_rows(rows, minibatch.columns, minibatch.weights, scores);
   MinibatchReport report{
       .examples = labels.size(), .loss = 0, .right = count_right(labels, scores), .auc = auc(labels, scores)};
   report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
   minibatch.gradient.resize(minibatch.weights.size());
-  sum_gradient(rows, minibatch.localizer.columns(), scores, minibatch.gradient);
+  sum_gradient(rows, minibatch.columns, scores, minibatch.gradient);
   if (minibatch.pulled && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
-    minibatch.pushed = worker_.push_pull(table_, minibatch.localizer.keys(), minibatch.gradient, minibatch.updated);
+    minibatch.pushed = worker_.push_pull(table_, minibatch.keys, minibatch.gradient, minibatch.updated);
   } else if (minibatch.pulled) {
-    minibatch.pushed = worker_.push(table_, minibatch.localizer.keys(), minibatch.gradient);
+    minibatch.pushed = worker_.push(table_, minibatch.keys, minibatch.gradient);
   }
   return report_(report);
 }

@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "data/example_reader.h"
 #include "data/localizer.h"
 #include "learn/online_settings.h"
+#include "learn/tail_filter.h"
 #include "pscloud/worker.h"
 
 namespace pscloud {
@@ -42,6 +44,13 @@ class OnlineWorker {
 
   const ExampleReader& examples() const { return reader_; }
 
+  // Features that are seldom are left out from now on. In the first pass over the data they are counted too: a feature
+  // is there from its first time after enough. Borrowed.
+  void leave_out_tail(TailFilter* filter, bool counts) {
+    tail_ = filter;
+    tail_counts_ = counts;
+  }
+
   // Looks at what the next push does, which costs a little; last_change() tells when it is there.
   void measure_next_push() { measure_ = true; }
   const WeightChange& last_change() const { return last_change_; }
@@ -51,6 +60,10 @@ class OnlineWorker {
   struct Minibatch {
     RowBlock rows;  // without keys: these are numbered
     Localizer localizer;
+    std::vector<Key> kept_keys;  // without those that are left out
+    std::vector<uint32_t> kept_columns;
+    std::span<const Key> keys;          // the localizer's, or these
+    std::span<const uint32_t> columns;  // of each feature: the place of its key
     std::vector<float> weights;
     std::vector<float> scores;
     std::vector<float> gradient;
@@ -61,6 +74,7 @@ class OnlineWorker {
 
   Result<> train_rows(const FilePart& part);
   Result<> begin(const RowSlice& rows);
+  Result<> drop_tail(Minibatch& minibatch);
   Result<> finish(Minibatch& minibatch);
   Result<> wait_for_push(Minibatch& minibatch);
 
@@ -69,6 +83,8 @@ class OnlineWorker {
   const OnlineSettings& settings_;
   std::function<Result<>(const MinibatchReport&)> report_;
   ExampleReader reader_;
+  TailFilter* tail_ = nullptr;
+  bool tail_counts_ = false;
   bool measure_ = false;
   WeightChange last_change_;
   std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1 within train(); the oldest in front

@@ -1,5 +1,6 @@
 #include "learn/shared_settings.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "learn/config.pb.h"
@@ -61,6 +62,14 @@ Result<FilterSpec> filter_of(const FilterConfig& filter, const char* field) {
       return FilterSpec{.kind = FilterKind::kNoise, .mean = filter.mean(), .stddev = filter.std()};
   }
   return invalid("{}.type is {}", field, static_cast<int>(filter.type()));
+}
+
+Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field) {
+  if (frequency < 0 || frequency > static_cast<int32_t>(TailFilter::kFrequencyMax)) {
+    return invalid("{}.tail_feature_freq is {}, must be 0 to {}", field, frequency, TailFilter::kFrequencyMax);
+  }
+  // As the original: whatever is asked for, there is one hash at least, and thirty at most.
+  return TailSettings{static_cast<uint32_t>(frequency), static_cast<uint32_t>(std::clamp(hashes, 1, 30))};
 }
 
 Result<std::string> model_prefix_of(const Config& config) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "learn/loss.h"
+#include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 
@@ -29,6 +30,9 @@ Result<FilterSpec> filter_of(const PS::LM::FilterConfig& filter, const char* fie
 
 // What the names of the model's files begin with; empty: it is not written.
 Result<std::string> model_prefix_of(const PS::LM::Config& config);
+
+// A field `tail_feature_freq`, and the number of hashes of the sketch that counts for it.
+Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field);
 
 Result<uint32_t> at_least(int32_t value, int32_t least, const char* field);
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "engine/table/table_dense.h"
+#include "engine/table/table_sketch.h"
 #include "engine/table/table_sparse.h"
 
 namespace pscloud {
@@ -25,6 +26,14 @@ Result<std::unique_ptr<TableStore>> TableStore::make(const TableSpec& spec, cons
                    spec.updater.name, state_width, kStateWidthMax);
   const uint64_t limit = spec.bytes_max == 0 ? bytes_max : std::min(spec.bytes_max, bytes_max);
   if (spec.kind == TableKind::kSparse) return std::make_unique<SparseTable>(spec, *std::move(updater), limit);
+
+  if (spec.kind == TableKind::kSketch) {
+    if (row_count > limit) {
+      return invalid("table {}: {} cells are more than its limit of {} bytes on one server owner", spec.name, row_count,
+                     limit);
+    }
+    return std::make_unique<SketchTable>(spec, row_count);
+  }
 
   CHECK(first_row <= spec.rows && row_count <= spec.rows - first_row);
   const uint64_t row_bytes = (spec.width + state_width) * sizeof(float);

@@ -25,7 +25,8 @@ using Lender = std::function<Result<Buffer>(size_t)>;
 // Everything given is checked: a call that returns an error has changed nothing.
 class TableStore {
  public:
-  // `first_row`, `row_count`: the range of a dense table this owner holds; ignored for a sparse one.
+  // `first_row`, `row_count`: the range of a dense table that this owner holds, or the cells of a sketch; a sparse one
+  // needs none.
   // kInvalid if the spec cannot be made here (unknown updater, more bytes than `bytes_max`).
   static Result<std::unique_ptr<TableStore>> make(const TableSpec& spec, const UpdaterCatalog& updaters,
                                                   uint64_t first_row, uint64_t row_count, uint64_t bytes_max);
