@@ -30,7 +30,7 @@ MAY_INCLUDE = {
 # A library with heavy headers or a wide interface has one home: (how the include begins, paths that may have it).
 HOMES = (
     (("httplib.h",), ("src/net/",)),
-    (("curl/",), ("src/net/http", "src/io/")),
+    (("curl/",), ("src/io/http_client",)),
     (("spdlog/",), ("src/base/log.cc",)),
     (("CLI/",), ("src/cli/",)),
     (("google/protobuf/",), ("src/io/config_file",)),

@@ -7,7 +7,7 @@ set -euo pipefail
 
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
-           libssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
+           libssl-dev libcurl4-openssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
            libprotobuf-dev protobuf-compiler"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 openssl"
   [bench]="libbenchmark-dev"

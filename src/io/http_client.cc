@@ -1,0 +1,246 @@
+#include "io/http_client.h"
+
+#include <curl/curl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "net/sigpipe.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kHeadersMax = 200;
+constexpr size_t kHeaderBytesMax = 16 << 10;
+constexpr long kBytesPerSecondMin = 1024;
+constexpr long kRedirectsMax = 5;
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kPauseMax{5000};
+constexpr milliseconds kPauseStep{20};
+constexpr int kTriesToResolve = 3;  // a name that is not known is mostly one that is wrong
+constexpr int kTriesUntold = 3;
+
+void start_curl() {
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  CHECK(started == CURLE_OK, "libcurl does not start: {}", curl_easy_strerror(started));
+}
+
+// What the callbacks of one try work on.
+struct Exchange {
+  HttpResponse response;
+  uint64_t bytes_max = 0;
+  bool too_long = false;
+  std::function<bool()> ended;
+};
+
+size_t on_body(char* data, size_t, size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  exchange.too_long = exchange.response.body.size() + size > exchange.bytes_max;
+  if (exchange.too_long) return 0;
+  exchange.response.body.append(data, size);
+  return size;
+}
+
+size_t on_header(char* data, size_t, size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  std::string_view line(data, size);
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+  if (line.starts_with("HTTP/")) exchange.response.headers.clear();  // what a redirection or "100 Continue" said
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return size;
+  exchange.too_long = exchange.response.headers.size() == kHeadersMax || size > kHeaderBytesMax;
+  if (exchange.too_long) return 0;
+  std::string name(line.substr(0, colon));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ', colon + 1)));
+  exchange.response.headers.emplace_back(std::move(name), line);
+  return size;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Exchange*>(user)->ended() ? 1 : 0;
+}
+
+bool may_pass(int status) {
+  return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+// How often to try after such a failure; 1: it will not pass.
+int tries_after(CURLcode code, int tries) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY: return std::min(tries, kTriesToResolve);
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_SSL_CONNECT_ERROR: return tries;
+    default: return 1;
+  }
+}
+
+}  // namespace
+
+struct HttpClient::Handle {
+  Handle() : curl(curl_easy_init()) { CHECK(curl != nullptr, "libcurl gives no handle"); }
+  ~Handle() { curl_easy_cleanup(curl); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  template <class T>
+  void set(CURLoption option, T value) {
+    const CURLcode code = curl_easy_setopt(curl, option, value);
+    CHECK(code == CURLE_OK, "libcurl refuses option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
+  }
+
+  CURLcode perform(const HttpRequest& request, const HttpOptions& options, Exchange& exchange);
+
+  CURL* curl;
+  std::array<char, CURL_ERROR_SIZE> complaint{};
+};
+
+CURLcode HttpClient::Handle::perform(const HttpRequest& request, const HttpOptions& options, Exchange& exchange) {
+  curl_easy_reset(curl);  // but its connections
+  complaint.fill('\0');
+  set(CURLOPT_ERRORBUFFER, complaint.data());
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, request.url.starts_with("https:") ? "https" : "http,https");
+  set(CURLOPT_FOLLOWLOCATION, request.follow ? 1L : 0L);
+  set(CURLOPT_MAXREDIRS, kRedirectsMax);
+  set(CURLOPT_PATH_AS_IS, 1L);  // ".." may be part of a key
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(options.total_timeout.count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, kBytesPerSecondMin);
+  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall.count()));
+  if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
+  if (!options.proxy) set(CURLOPT_PROXY, "");
+
+  if (request.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  } else if (!request.body.empty() || request.method == "PUT" || request.method == "POST") {
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+    set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());  // not copied
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  } else {
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+  curl_slist* lines = curl_slist_append(nullptr, "Expect:");  // costs a round, and some servers a second of silence
+  bool typed = false;
+  for (const auto& [name, value] : request.headers) {
+    lines = curl_slist_append(lines, fmt::format("{}: {}", name, value).c_str());
+    typed = typed || name == "content-type";
+  }
+  if (!typed) lines = curl_slist_append(lines, "Content-Type:");  // or curl takes the body for a form
+  set(CURLOPT_HTTPHEADER, lines);
+
+  set(CURLOPT_WRITEFUNCTION, on_body);
+  set(CURLOPT_WRITEDATA, &exchange);
+  set(CURLOPT_HEADERFUNCTION, on_header);
+  set(CURLOPT_HEADERDATA, &exchange);
+  set(CURLOPT_XFERINFOFUNCTION, on_progress);
+  set(CURLOPT_XFERINFODATA, &exchange);
+  set(CURLOPT_NOPROGRESS, 0L);
+  const SigpipeBlock no_sigpipe;
+  const CURLcode code = curl_easy_perform(curl);
+  curl_slist_free_all(lines);
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  exchange.response.status = static_cast<int>(status);
+  return code;
+}
+
+std::string HttpResponse::header(std::string_view name) const {
+  const auto found = std::ranges::find(headers, name, [](const auto& one) -> std::string_view { return one.first; });
+  return found == headers.end() ? "" : found->second;
+}
+
+HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)), random_(Random::from_system()) {
+  start_curl();
+}
+
+HttpClient::~HttpClient() = default;
+
+std::unique_ptr<HttpClient::Handle> HttpClient::take_handle() {
+  MutexLock lock(mutex_);
+  if (idle_.empty()) return std::make_unique<Handle>();
+  auto handle = std::move(idle_.back());
+  idle_.pop_back();
+  return handle;
+}
+
+void HttpClient::give_back(std::unique_ptr<Handle> handle) {
+  MutexLock lock(mutex_);
+  idle_.push_back(std::move(handle));
+}
+
+bool HttpClient::wants_no_more(const HttpRequest& request, const std::stop_token& stop) const {
+  return stop.stop_requested() || (!request.must_end && options_.cancelled && options_.cancelled());
+}
+
+// Twice as long each time, and by chance up to half less, so that those who failed together do not come back together.
+milliseconds HttpClient::pause_before(int next_try) {
+  const milliseconds most = std::min(kPauseMax, kFirstPause * (1 << std::min(next_try - 2, 10)));
+  MutexLock lock(mutex_);
+  return milliseconds(most.count() / 2 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most.count() / 2))));
+}
+
+bool HttpClient::pause(milliseconds time, const HttpRequest& request, const std::stop_token& stop) const {
+  for (; time > milliseconds(0); time -= kPauseStep) {
+    if (wants_no_more(request, stop)) return false;
+    std::this_thread::sleep_for(std::min(time, kPauseStep));
+  }
+  return !wants_no_more(request, stop);
+}
+
+Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare& prepare, std::stop_token stop) {
+  const std::string host(host_of(request.url));
+  for (int tries = 1;; ++tries) {
+    HttpRequest prepared = request;
+    if (prepare) TRY(prepare(prepared));
+    Exchange exchange;
+    exchange.bytes_max = request.response_bytes_max;
+    exchange.ended = [&] { return wants_no_more(request, stop); };
+    auto handle = take_handle();
+    const CURLcode code = handle->perform(prepared, options_, exchange);
+    const std::string why = handle->complaint[0] != '\0' ? handle->complaint.data() : curl_easy_strerror(code);
+    give_back(std::move(handle));
+    exchange.response.tries = tries;
+    if (wants_no_more(request, stop)) return job_failed("{}: interrupted", host);
+    if (exchange.too_long) return corrupt("{} answers with more than {} bytes", host, request.response_bytes_max);
+
+    const bool answered = code == CURLE_OK;
+    const int tries_max =
+        answered ? (may_pass(exchange.response.status) ? options_.tries : 1) : tries_after(code, options_.tries);
+    const std::string what = answered ? fmt::format("status {}", exchange.response.status) : why;
+    if (tries >= tries_max) {
+      if (answered) return std::move(exchange.response);
+      const std::string tried = tries > 1 ? fmt::format(" ({} tries)", tries) : "";
+      if (code == CURLE_OPERATION_TIMEDOUT) return timed_out("{} does not answer: {}{}", host, what, tried);
+      if (tries_max > 1) return unavailable("{} cannot be reached: {}{}", host, what, tried);
+      return job_failed("{}: {}", host, what);
+    }
+    if (tries >= kTriesUntold) log_warning("{}: {}; tries again ({} of {})", host, what, tries + 1, tries_max);
+    if (!pause(pause_before(tries + 1), request, stop)) return job_failed("{}: interrupted", host);
+  }
+}
+
+std::string_view host_of(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+}  // namespace pscloud
