@@ -27,6 +27,8 @@ constexpr Verb kVerbs[] = {
     {"evaluate", "try a model on examples", add_evaluate},
     {"predict", "score examples by a model", add_predict},
     {"data", "make, look at and convert files of examples", add_data},
+    {"ls", "list files, here or in S3", add_ls},
+    {"cp", "copy files, from and to S3 too", add_cp},
     {"node", "run a scheduler or server of a job", add_node},
     {"ca", "make the certificates of a cluster", add_ca},
     {"bench", "measure this machine and this program", add_bench},

@@ -16,7 +16,7 @@ void add_config_flags(CLI::App& verb, ConfigFlags& flags, const char* about) {
 }
 
 Result<> read_config(const ConfigFlags& flags, PS::LM::Config& config) {
-  TRY(read_config(*make_local_store(), flags.file, config));
+  TRY(read_config(*make_file_store(), flags.file, config));
   for (const std::string& one : flags.assignments) TRY(set_config_field(one, config).at("--set"));
   return {};
 }

@@ -22,7 +22,7 @@ struct ConvertCommand {
 
 Result<uint64_t> convert(const ConvertCommand& command, const Cancelled& cancelled) {
   const TextFormat format = TRY(text_format_named(command.to));
-  const auto store = make_local_store();
+  const auto store = make_file_store(cancelled);
   const auto output = TRY(store->create(command.out));
   uint64_t written = 0;
   std::string text;

@@ -21,7 +21,7 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& can
                                     const std::function<Result<bool>(const RowSlice&)>& take) {
   constexpr size_t kRows = 1000;
   const TextFormat format = TRY(text_format_named(flags.format));
-  const auto store = make_local_store();
+  const auto store = make_file_store(cancelled);
   uint64_t bytes_read = 0;
   WatchedStore counting(*store, [&](size_t bytes) -> Result<> {
     bytes_read += bytes;

@@ -55,7 +55,7 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
   if (!values) options.counts = 0;
   ClickLog log(options);
   ScoreSummary best;
-  const auto store = make_local_store();
+  const auto store = make_file_store([&] { return interruption.happened(); });
   const auto examples = static_cast<uint64_t>(command.examples);
   Progress progress;
   RowBlock block;

@@ -53,7 +53,7 @@ void print_evaluation(const Evaluation& evaluation, bool json) {
 
 Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled& cancelled) {
   const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
-  const auto store = make_local_store();
+  const auto store = make_file_store(cancelled);
   WatchedStore files = until_cancelled(*store, cancelled);
   return run_local_workers<Evaluation>(command.threads > 0 ? command.threads : all_cores(), cancelled,
                                        [&](Worker& worker) { return evaluate(worker, files, settings); });

@@ -10,7 +10,7 @@ Result<EvaluationSettings> read_evaluation_settings(const ConfigFlags& flags) {
   TRY(read_config(flags, config));
   EvaluationSettings settings = TRY(evaluation_settings(config).at(flags.file));
   settings.strict = flags.strict;
-  const auto store = make_local_store();
+  const auto store = make_file_store();
   TRY(find_files(*store, settings.model_files));
   TRY(find_files(*store, settings.files));
   return settings;

@@ -36,7 +36,7 @@ struct PredictCommand {
 
 Result<Predictions> predict_here(const PredictCommand& command, const Cancelled& cancelled) {
   const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
-  const auto store = make_local_store();
+  const auto store = make_file_store(cancelled);
   WatchedStore files = until_cancelled(*store, cancelled);
   return run_local_workers<Predictions>(
       command.threads > 0 ? command.threads : all_cores(), cancelled,

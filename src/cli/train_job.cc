@@ -24,7 +24,7 @@ constexpr milliseconds kWorkerEndTimeout{20000};
 std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& settings, const ShowProgress& show,
                                                        const Cancelled& cancelled) {
   return [&](Worker& worker) -> Result<TrainProgress> {
-    const auto store = make_local_store();
+    const auto store = make_file_store(cancelled);
     WatchedStore files = until_cancelled(*store, cancelled);
     if (const auto* batch = std::get_if<BatchSettings>(&settings)) {
       return TRY(BatchTrainer(worker, files, *batch, show, cancelled).run());
@@ -92,7 +92,7 @@ Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOp
 
 Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
                                     const Cancelled& cancelled) {
-  TRY(find_files(*make_local_store(), training_files(settings)));  // or there is nothing to start for
+  TRY(find_files(*make_file_store(cancelled), training_files(settings)));  // or there is nothing to start for
   if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
   spec.servers = job.servers;

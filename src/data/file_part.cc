@@ -10,7 +10,10 @@
 
 namespace pscloud {
 
-std::string to_text(const FilePart& part) { return fmt::format("{} {} {}", part.begin, part.end, part.uri); }
+std::string to_text(const FilePart& part) {
+  CHECK(part.version.find(' ') == std::string::npos, "version '{}' of {}", part.version, part.uri);
+  return fmt::format("{} {} {} {}", part.begin, part.end, part.version.empty() ? "-" : part.version, part.uri);
+}
 
 Result<FilePart> part_of_text(std::string_view text) {
   FilePart part;
@@ -21,7 +24,11 @@ Result<FilePart> part_of_text(std::string_view text) {
     if (error != std::errc() || rest == end || *rest != ' ') return corrupt("'{}' is no part of a file", text);
     at = rest + 1;
   }
-  part.uri.assign(at, end);
+  const char* const space = std::find(at, end, ' ');
+  if (space == at || space == end) return corrupt("'{}' is no part of a file", text);
+  part.version.assign(at, space);
+  if (part.version == "-") part.version.clear();
+  part.uri.assign(space + 1, end);
   return part;
 }
 
@@ -29,14 +36,15 @@ Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileIn
   CHECK(bytes > 0, "parts of no bytes");
   std::vector<FilePart> parts;
   for (const FileInfo& file : files) {
+    const std::string version = file.version_is_global ? file.version : "";
     const uint64_t count = std::max<uint64_t>(1, (file.size + bytes - 1) / bytes);
     if (count == 1 || TRY(compression_of(store, file.uri)) != Compression::kNone) {
-      parts.push_back({.uri = file.uri});
+      parts.push_back({.uri = file.uri, .version = version});
       continue;
     }
     const uint64_t each = (file.size + count - 1) / count;
     for (uint64_t begin = 0; begin < file.size; begin += each) {
-      parts.push_back({.uri = file.uri, .begin = begin, .end = begin + each});
+      parts.push_back({.uri = file.uri, .begin = begin, .end = begin + each, .version = version});
     }
     parts.back().end = FilePart{}.end;  // what has been appended since belongs to the last
   }

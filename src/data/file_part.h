@@ -17,11 +17,14 @@ struct FilePart {
   std::string uri;
   uint64_t begin = 0;
   uint64_t end = std::numeric_limits<uint64_t>::max();  // the file's
+  // Of the file, so that workers notice if they do not all read the same. Empty for a file of this machine: a copy of
+  // it on another has a version of its own, and one that grows while it is read may.
+  std::string version = {};
 
   bool operator==(const FilePart&) const = default;
 };
 
-// A part as text: "begin end uri".
+// A part as text: "begin end version uri"; "-" if it has no version.
 std::string to_text(const FilePart& part);
 Result<FilePart> part_of_text(std::string_view text);
 

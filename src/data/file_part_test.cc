@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "io/memory_store.h"
 #include "io/test_compress.h"
 
@@ -16,7 +18,11 @@ const uint64_t kEnd = FilePart{}.end;
 std::vector<FilePart> cut(const std::string& contents, uint64_t bytes) {
   MemoryStore store({{"f", contents}});
   const std::vector<FileInfo> files{store.stat("f").value()};
-  return cut_files(store, files, bytes).value();
+  std::vector<FilePart> parts = cut_files(store, files, bytes).value();
+  for (FilePart& part : parts) {
+    EXPECT_EQ(std::exchange(part.version, ""), files[0].version);
+  }
+  return parts;
 }
 
 TEST(FilePart, LargeFilesAreCutEvenlyAndTheLastPartIsOpen) {
@@ -31,11 +37,21 @@ TEST(FilePart, CompressedFilesAreWhole) {
   EXPECT_THAT(cut(zstd(std::string(100, 'x')), 4), ElementsAre(FilePart{"f", 0, kEnd}));
 }
 
+TEST(FilePart, AVersionThatOnlyThisMachineKnowsIsNotCarried) {
+  MemoryStore store({{"f", std::string("text")}});
+  FileInfo file = store.stat("f").value();
+  file.version_is_global = false;
+  EXPECT_THAT(cut_files(store, std::span(&file, 1), 100).value(), ElementsAre(FilePart{"f", 0, kEnd}));
+}
+
 TEST(FilePart, ComesBackFromItsText) {
   const FilePart part{.uri = "s3://bucket/a b.txt", .begin = 7};
-  EXPECT_EQ(to_text(part), "7 18446744073709551615 s3://bucket/a b.txt");
+  EXPECT_EQ(to_text(part), "7 18446744073709551615 - s3://bucket/a b.txt");
   EXPECT_EQ(part_of_text(to_text(part)).value(), part);
-  for (const char* text : {"", "7", "7 8", "x 8 uri", "7 -1 uri"}) {
+  const FilePart version{.uri = "s3://bucket/a b.txt", .begin = 7, .end = 9, .version = "0f-2"};
+  EXPECT_EQ(to_text(version), "7 9 0f-2 s3://bucket/a b.txt");
+  EXPECT_EQ(part_of_text(to_text(version)).value(), version);
+  for (const char* text : {"", "7", "7 8", "7 8 -", "7 8  uri", "x 8 - uri", "7 -1 - uri"}) {
     EXPECT_EQ(part_of_text(text).error().code, Code::kCorrupt) << text;
   }
 }

@@ -75,5 +75,17 @@ TEST(TextReader, LinesAreNumberedFromOne) {
   EXPECT_EQ(line_number(store, "f", 5).value(), 3u);
 }
 
+TEST(TextReader, AFileThatIsNotTheVersionOfThePartIsNamed) {
+  MemoryStore store({{"f", std::string("some text\n")}});
+  const std::string version = store.stat("f").value().version;
+  EXPECT_TRUE(TextReader::open(store, {.uri = "f", .version = version}));
+  for (const uint64_t begin : {0, 2}) {
+    const auto reader = TextReader::open(store, {.uri = "f", .begin = begin, .version = "older"});
+    ASSERT_FALSE(reader);
+    EXPECT_EQ(reader.error().code, Code::kFailed);
+    EXPECT_EQ(reader.error().message.find("f: has changed since the run began"), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -61,20 +61,20 @@ Result<Fields> read_profile(const std::string& path, const std::string& name) {
   return fields;
 }
 
-std::string profile_name(const Environment& environment) {
+std::string profile_name(const AwsVariables& environment) {
   const std::string name = environment("AWS_PROFILE");
   return name.empty() ? "default" : name;
 }
 
-std::string aws_file(const Environment& environment, const char* variable, const char* name) {
+std::string aws_file(const AwsVariables& environment, const char* variable, const char* name) {
   const std::string path = environment(variable);
   return path.empty() ? fmt::format("{}/.aws/{}", environment("HOME"), name) : path;
 }
 
-std::string config_path(const Environment& environment) { return aws_file(environment, "AWS_CONFIG_FILE", "config"); }
+std::string config_path(const AwsVariables& environment) { return aws_file(environment, "AWS_CONFIG_FILE", "config"); }
 
 // The first of these that says something: variables, then a field of the profile.
-Result<std::string> setting(const Environment& environment, std::initializer_list<const char*> variables,
+Result<std::string> setting(const AwsVariables& environment, std::initializer_list<const char*> variables,
                             const std::string& field) {
   for (const char* variable : variables) {
     if (std::string value = environment(variable); !value.empty()) return value;
@@ -83,7 +83,7 @@ Result<std::string> setting(const Environment& environment, std::initializer_lis
   return fields[field];
 }
 
-Result<std::optional<AwsCredentials>> of_variables(const Environment& environment) {
+Result<std::optional<AwsCredentials>> of_variables(const AwsVariables& environment) {
   AwsCredentials found{.access_key_id = environment("AWS_ACCESS_KEY_ID"),
                        .secret_access_key = environment("AWS_SECRET_ACCESS_KEY"),
                        .session_token = environment("AWS_SESSION_TOKEN"),
@@ -94,7 +94,7 @@ Result<std::optional<AwsCredentials>> of_variables(const Environment& environmen
   return found;
 }
 
-Result<std::optional<AwsCredentials>> of_profile(const Environment& environment) {
+Result<std::optional<AwsCredentials>> of_profile(const AwsVariables& environment) {
   const std::string profile = profile_name(environment);
   const std::string shared = aws_file(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
   bool known = false;
@@ -165,26 +165,26 @@ std::chrono::sys_seconds now_in_seconds() {
 
 }  // namespace
 
-Environment process_environment() {
+AwsVariables process_aws_variables() {
   return [](const char* name) -> std::string {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables here
     return value == nullptr ? "" : value;
   };
 }
 
-Result<std::string> aws_region(const Environment& environment) {
+Result<std::string> aws_region(const AwsVariables& environment) {
   const std::string region = TRY(setting(environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, "region"));
   return region.empty() ? "us-east-1" : region;
 }
 
-Result<std::string> s3_endpoint(const Environment& environment) {
+Result<std::string> s3_endpoint(const AwsVariables& environment) {
   std::string url = TRY(setting(environment, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url"));
   while (url.ends_with('/')) url.pop_back();
   if (url.empty() || url.starts_with("http://") || url.starts_with("https://")) return url;
   return invalid("the endpoint {} must begin with https:// or http://", url);
 }
 
-AwsCredentialSource::AwsCredentialSource(Environment environment, std::function<bool()> cancelled)
+AwsCredentialSource::AwsCredentialSource(AwsVariables environment, std::function<bool()> cancelled)
     : environment_(std::move(environment)), cancelled_(std::move(cancelled)) {}
 
 Result<AwsCredentials> AwsCredentialSource::get() {

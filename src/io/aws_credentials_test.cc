@@ -28,7 +28,7 @@ class AwsCredentialsTest : public testing::Test {
   ~AwsCredentialsTest() override { std::filesystem::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  Environment environment() {
+  AwsVariables environment() {
     return [this](const char* name) {
       const auto found = variables_.find(name);
       return found == variables_.end() ? "" : found->second;

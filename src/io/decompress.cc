@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+
 namespace pscloud {
 namespace {
 
@@ -174,8 +176,9 @@ Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::str
   return peeked;
 }
 
-Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri) {
-  return decompress(TRY(store.open(uri, {})), uri);
+Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri, ByteRange range) {
+  CHECK(range.begin == 0, "{} from byte {} on", uri, range.begin);
+  return decompress(TRY(store.open(uri, std::move(range))), uri);
 }
 
 }  // namespace pscloud

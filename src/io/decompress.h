@@ -18,7 +18,7 @@ Result<Compression> compression_of(FileStore& store, const std::string& uri);
 // text. `name` is for errors. kCorrupt if it is damaged or ends too early.
 Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::string name);
 
-// A file's contents from the beginning, decompressed.
-Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri);
+// A file's contents from the beginning, decompressed. The range is that of the stored bytes, and begins with the first.
+Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri, ByteRange range = {});
 
 }  // namespace pscloud

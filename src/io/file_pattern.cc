@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <regex>
 
 #include "base/mutex.h"
@@ -49,18 +50,28 @@ Error none_matches(const std::string& pattern, const SplitPattern& parts, const 
 
 }  // namespace
 
+bool is_file_pattern(const std::string& text) {
+  return split(text).name.find_first_of("^$\\*+?()[]{}|") != std::string::npos;
+}
+
 Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::string> patterns) {
   std::vector<FileInfo> found;
   for (const std::string& pattern : patterns) {
     const SplitPattern parts = split(pattern);
-    if (parts.name.find_first_of("^$\\*+?()[]{}|") == std::string::npos) {
-      if (const auto file = store.stat(pattern)) {
+    std::optional<Error> complaint;
+    if (!is_file_pattern(pattern)) {
+      const auto file = store.stat(pattern);
+      if (file) {
         found.push_back(*file);
         continue;
       }
+      complaint = file.error();
     }
     const std::regex name = TRY(make_regex(pattern, parts.name));
-    const std::vector<FileInfo> files = TRY(store.list(parts.folder));
+    const auto listed = store.list(parts.folder);
+    // A list tells more about a name that is not there; where there is none, what was said of the name counts.
+    if (!listed) return complaint ? *complaint : listed.error();
+    const std::vector<FileInfo>& files = *listed;
     const size_t before = found.size();
     for (const FileInfo& file : files) {
       if (std::regex_match(split(file.uri).name, name)) found.push_back(file);

@@ -14,4 +14,7 @@ namespace pscloud {
 // kNotFound if one of the patterns matches none; it says what is there instead.
 Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::string> patterns);
 
+// Whether a name has special characters, or else stands for itself.
+bool is_file_pattern(const std::string& text);
+
 }  // namespace pscloud

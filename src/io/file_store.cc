@@ -4,6 +4,11 @@
 
 namespace pscloud {
 
+Error version_changed(const std::string& uri, const std::string& wanted, const std::string& found) {
+  return job_failed("{}: has changed since the run began: it was version {}, and is {} now", uri, wanted,
+                    found.empty() ? "another" : found);
+}
+
 Result<std::string> read_all(Input& input, uint64_t bytes_max) {
   std::string text;
   size_t size = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -16,12 +17,17 @@ namespace pscloud {
 struct FileInfo {
   std::string uri;
   uint64_t size = 0;
-  std::string version;  // differs once the file has changed: its time, or what the store calls its version
+  std::string version;  // differs once the file has changed: its time, or what the store calls its version; no spaces
+  bool version_is_global = false;  // the same whoever asks, from whatever machine
 };
 
+// What to read of a file.
 struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = std::numeric_limits<uint64_t>::max();  // the file's, if that comes first
+  // More than up to here will hardly be wanted: who reads ahead stops there.
+  uint64_t ahead_end = std::numeric_limits<uint64_t>::max();
+  std::string version = {};  // kFailed if the file has another; empty: any will do
 };
 
 // A file being read, from front to back. One thread at a time; not after an error.
@@ -42,7 +48,7 @@ class Output {
   virtual Result<> commit() = 0;
 };
 
-// Where files are. Thread-safe.
+// Where files are. Thread-safe; outlives what it opens and creates.
 class FileStore {
  public:
   virtual ~FileStore() = default;
@@ -50,6 +56,8 @@ class FileStore {
   virtual Result<FileInfo> stat(const std::string& uri) = 0;
   // The files directly in a folder, with or without a last '/', by name. Those whose names begin with a dot are hidden.
   virtual Result<std::vector<FileInfo>> list(const std::string& folder) = 0;
+  // The folders directly in a folder, each with its last '/', by name.
+  virtual Result<std::vector<std::string>> list_folders(const std::string& folder) = 0;
   // Its bytes as they are stored.
   virtual Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) = 0;
   // Replaces what has that name. Folders that are missing are made.
@@ -58,6 +66,13 @@ class FileStore {
 
 // The files of this machine: plain paths, or file:///path.
 std::unique_ptr<FileStore> make_local_store();
+
+// Files wherever they are: plain paths and file://, s3:// (s3_store.h), http:// and https:// (http_store.h).
+// `cancelled` ends waits for the network; any thread may ask it.
+std::unique_ptr<FileStore> make_file_store(const std::function<bool()>& cancelled = {});
+
+// "has changed ...": of a file that is not the version it should be.
+Error version_changed(const std::string& uri, const std::string& wanted, const std::string& found);
 
 // All that is left of it. kInvalid if that is more than `bytes_max`.
 Result<std::string> read_all(Input& input, uint64_t bytes_max);

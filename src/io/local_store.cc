@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFileScheme = "file://";
 
 Result<std::string> path_of(const std::string& uri) {
+  if (uri.find('\0') != std::string::npos) return invalid("{}: no file here can have such a name", uri);
   if (uri.starts_with(kFileScheme)) return uri.substr(kFileScheme.size());
   const size_t scheme = uri.find("://");
   if (scheme != std::string::npos) return invalid("{}: no store for {}:// here", uri, uri.substr(0, scheme));
@@ -124,12 +125,33 @@ class LocalStore final : public FileStore {
     return files;
   }
 
+  Result<std::vector<std::string>> list_folders(const std::string& folder) override {
+    const std::string path = TRY(path_of(folder));
+    std::error_code error;
+    std::vector<std::string> folders;
+    for (auto entry = fs::directory_iterator(path.empty() ? "." : path, error);
+         !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      std::error_code gone;
+      if (name.starts_with('.') || !entry->is_directory(gone)) continue;
+      const bool slash = folder.empty() || folder.back() == '/';
+      folders.push_back(fmt::format("{}{}{}/", folder, slash ? "" : "/", name));
+    }
+    if (error) return path_error(folder, error.value());
+    std::ranges::sort(folders);
+    return folders;
+  }
+
   Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
     Fd fd(::open(TRY(path_of(uri)).c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return path_error(uri, errno);
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return path_error(uri, errno);
     if (S_ISDIR(status.st_mode)) return invalid("{}: is a folder, not a file", uri);
+    const FileInfo info = info_of(uri, status);
+    if (!range.version.empty() && info.version != range.version) {
+      return version_changed(uri, range.version, info.version);
+    }
     if (range.begin > 0 && ::lseek(fd.get(), static_cast<off_t>(range.begin), SEEK_SET) < 0) {
       return path_error(uri, errno);
     }

@@ -39,10 +39,24 @@ class MemoryStore final : public FileStore {
     }
     return found;
   }
+  Result<std::vector<std::string>> list_folders(const std::string& folder) override {
+    MutexLock lock(mutex_);
+    std::vector<std::string> found;
+    const std::string prefix = folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+    for (const auto& file : files_) {
+      const size_t slash = file.first.starts_with(prefix) ? file.first.find('/', prefix.size()) : std::string::npos;
+      if (slash == std::string::npos) continue;
+      const std::string name = file.first.substr(0, slash + 1);
+      if (found.empty() || found.back() != name) found.push_back(name);
+    }
+    return found;
+  }
   Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
     MutexLock lock(mutex_);
     const auto found = files_.find(uri);
     if (found == files_.end()) return not_found("{}: no such file", uri);
+    const std::string version = info_of(*found).version;
+    if (!range.version.empty() && version != range.version) return version_changed(uri, range.version, version);
     const uint64_t begin = std::min<uint64_t>(range.begin, found->second.size());
     return std::make_unique<TextInput>(found->second.substr(begin, range.end - begin), read_max_);
   }
@@ -54,7 +68,8 @@ class MemoryStore final : public FileStore {
   static FileInfo info_of(const std::pair<const std::string, std::string>& file) {
     return {.uri = file.first,
             .size = file.second.size(),
-            .version = std::to_string(std::hash<std::string>()(file.second))};
+            .version = std::to_string(std::hash<std::string>()(file.second)),
+            .version_is_global = true};
   }
 
   class TextInput final : public Input {

@@ -19,8 +19,11 @@ class WatchedStore final : public FileStore {
 
   Result<FileInfo> stat(const std::string& uri) override { return store_.stat(uri); }
   Result<std::vector<FileInfo>> list(const std::string& folder) override { return store_.list(folder); }
+  Result<std::vector<std::string>> list_folders(const std::string& folder) override {
+    return store_.list_folders(folder);
+  }
   Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
-    return std::make_unique<WatchedInput>(TRY(store_.open(uri, range)), on_read_);
+    return std::make_unique<WatchedInput>(TRY(store_.open(uri, std::move(range))), on_read_);
   }
   Result<std::unique_ptr<Output>> create(const std::string& uri) override { return store_.create(uri); }
 
