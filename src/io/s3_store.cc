@@ -66,6 +66,7 @@ class S3Store final : public FileStore {
                       .version = version_of_etag(head->header("etag")),
                       .version_is_global = true};
     }
+    if (head.error().code == Code::kUnavailable || head.error().code == Code::kTimeout) return head.error();
     // An answer to HEAD has no body, and so no reason: one to GET has.
     TRY(client_.call({.name = name,
                       .headers = {{"range", range_header(0, 1)}},
