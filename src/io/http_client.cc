@@ -27,6 +27,7 @@ constexpr milliseconds kPauseMax{5000};
 constexpr milliseconds kPauseStep{20};
 constexpr int kTriesToResolve = 3;  // a name that is not known is mostly one that is wrong
 constexpr int kTriesUntold = 3;
+constexpr int kTriesToPutAway = 3;
 
 void start_curl() {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -207,6 +208,7 @@ bool HttpClient::pause(milliseconds time, const HttpRequest& request, const std:
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare& prepare, std::stop_token stop) {
   const std::string host(host_of(request.url));
+  const int tries_allowed = request.must_end ? std::min(options_.tries, kTriesToPutAway) : options_.tries;
   for (int tries = 1;; ++tries) {
     HttpRequest prepared = request;
     if (prepare) TRY(prepare(prepared));
@@ -223,13 +225,13 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare&
 
     const bool answered = code == CURLE_OK;
     const int tries_max =
-        answered ? (may_pass(exchange.response.status) ? options_.tries : 1) : tries_after(code, options_.tries);
+        answered ? (may_pass(exchange.response.status) ? tries_allowed : 1) : tries_after(code, tries_allowed);
     const std::string what = answered ? fmt::format("status {}", exchange.response.status) : why;
     if (tries >= tries_max) {
       if (answered) return std::move(exchange.response);
       const std::string tried = tries > 1 ? fmt::format(" ({} tries)", tries) : "";
       if (code == CURLE_OPERATION_TIMEDOUT) return timed_out("{} does not answer: {}{}", host, what, tried);
-      if (tries_max > 1) return unavailable("{} cannot be reached: {}{}", host, what, tried);
+      if (tries_after(code, 2) > 1) return unavailable("{} cannot be reached: {}{}", host, what, tried);
       return job_failed("{}: {}", host, what);
     }
     if (tries >= kTriesUntold) log_warning("{}: {}; tries again ({} of {})", host, what, tries + 1, tries_max);

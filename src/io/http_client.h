@@ -22,10 +22,10 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url = {};  // encoded
   HttpHeaders headers = {};
-  std::string_view body = {};                             // borrowed until the answer
-  uint64_t response_bytes_max = 1 << 20;                  // a longer one is an error
-  bool follow = false;                                    // redirections, to the same or a safer scheme
-  bool must_end = false;                                  // though the user wants no more: it puts away what is left
+  std::string_view body = {};             // borrowed until the answer
+  uint64_t response_bytes_max = 1 << 20;  // a longer one is an error
+  bool follow = false;                    // redirections, to the same or a safer scheme
+  bool must_end = false;                  // though the user wants no more, for it puts away what is left; but soon
   std::chrono::seconds stall = std::chrono::seconds(30);  // the longest without a kilobyte a second
 };
 

@@ -21,14 +21,16 @@ bool is_bucket_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
-// Where a bucket is, and what its paths begin with.
-struct S3Place {
-  std::string scheme;
-  std::string host;  // with a port that is not the scheme's own
-  std::string path;  // "" or "/bucket"
-};
+// What AWS's programs know as AWS_MAX_ATTEMPTS; ours if it is not set, or makes no sense.
+int tries_of(const AwsVariables& environment) {
+  const std::string text = environment("AWS_MAX_ATTEMPTS");
+  const auto number = whole_number(text);
+  return number && *number > 0 && *number <= kTriesMax ? static_cast<int>(*number) : HttpOptions{}.tries;
+}
 
-S3Place place_of(const std::string& bucket, const std::string& region, const std::string& endpoint) {
+}  // namespace
+
+S3Place s3_place(const std::string& bucket, const std::string& region, const std::string& endpoint) {
   if (!endpoint.empty()) {
     const std::string scheme = endpoint.substr(0, endpoint.find("://"));
     std::string host(host_of(endpoint));
@@ -43,15 +45,6 @@ S3Place place_of(const std::string& bucket, const std::string& region, const std
   if (label) return {.scheme = "https", .host = fmt::format("{}.{}", bucket, amazon), .path = ""};
   return {.scheme = "https", .host = amazon, .path = "/" + bucket};
 }
-
-// What AWS's programs know as AWS_MAX_ATTEMPTS; ours if it is not set, or makes no sense.
-int tries_of(const AwsVariables& environment) {
-  const std::string text = environment("AWS_MAX_ATTEMPTS");
-  const auto number = whole_number(text);
-  return number && *number > 0 && *number <= kTriesMax ? static_cast<int>(*number) : HttpOptions{}.tries;
-}
-
-}  // namespace
 
 Result<S3Name> s3_name_of(const std::string& uri) {
   if (!uri.starts_with(kS3Scheme)) return invalid("{}: must be s3://bucket/key", uri);
@@ -81,7 +74,7 @@ Result<S3Client::Setup> S3Client::setup() {
 
 Result<HttpResponse> S3Client::call(const S3Call& call, std::stop_token stop) {
   const Setup where = TRY(setup());
-  const S3Place place = place_of(call.name.bucket, where.region, where.endpoint);
+  const S3Place place = s3_place(call.name.bucket, where.region, where.endpoint);
   AwsRequest to_sign{.method = call.method,
                      .host = place.host,
                      .path = fmt::format("{}/{}", place.path, call.name.key),
@@ -115,7 +108,7 @@ Error S3Client::refusal(const S3Call& call, const HttpResponse& response) {
   if (!where) return where.error();
   return s3_error(call, response,
                   {.region = where->region,
-                   .host = place_of(call.name.bucket, where->region, where->endpoint).host,
+                   .host = s3_place(call.name.bucket, where->region, where->endpoint).host,
                    .keys = keys ? keys->source : "nowhere"});
 }
 

@@ -20,6 +20,15 @@ struct S3Name {
 // kInvalid if it is no such URI. The key may be empty.
 Result<S3Name> s3_name_of(const std::string& uri);
 
+// Where a bucket is, and what its paths begin with.
+struct S3Place {
+  std::string scheme;
+  std::string host;  // with a port that is not the scheme's own
+  std::string path;  // "" or "/bucket"
+};
+// At Amazon, or at `endpoint` if that is not empty.
+S3Place s3_place(const std::string& bucket, const std::string& region, const std::string& endpoint);
+
 // One call of S3's API.
 struct S3Call {
   std::string method = "GET";

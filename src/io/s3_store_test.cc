@@ -34,6 +34,18 @@ TEST(S3Name, HasABucketAndAKey) {
   }
 }
 
+TEST(S3Place, IsAmazonsUnlessThereIsAnEndpoint) {
+  const auto url = [](const char* bucket, const char* region, const char* endpoint) {
+    const S3Place place = s3_place(bucket, region, endpoint);
+    return place.scheme + "://" + place.host + place.path + "/";
+  };
+  EXPECT_EQ(url("logs", "eu-west-1", ""), "https://logs.s3.eu-west-1.amazonaws.com/");
+  EXPECT_EQ(url("logs", "cn-north-1", ""), "https://logs.s3.cn-north-1.amazonaws.com.cn/");
+  EXPECT_EQ(url("my.logs", "eu-west-1", ""), "https://s3.eu-west-1.amazonaws.com/my.logs/");
+  EXPECT_EQ(url("logs", "us-east-1", "http://127.0.0.1:9000"), "http://127.0.0.1:9000/logs/");
+  EXPECT_EQ(url("logs", "us-east-1", "https://store:443/s3"), "https://store/s3/logs/");
+}
+
 TEST(S3Page, GivesKeysFoldersAndWhereItGoesOn) {
   const S3Page page = parse_s3_page(
                           "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"

@@ -68,6 +68,9 @@ std::string host_name() {
 }  // namespace
 
 Result<TensorBoardWriter> TensorBoardWriter::create(const std::string& folder, double wall_time_s) {
+  if (folder.find("://") != std::string::npos) {
+    return invalid("{}: events are written bit by bit, which only a folder of this machine allows", folder);
+  }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return invalid("cannot make the folder {}: {}", folder, error.message());

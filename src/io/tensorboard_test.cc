@@ -162,5 +162,9 @@ TEST_F(TensorBoard, AFolderThatCannotBeMadeIsNamed) {
   EXPECT_NE(writer.error().message.find("/dev/null/events"), std::string::npos);
 }
 
+TEST_F(TensorBoard, AFolderElsewhereIsRefused) {
+  EXPECT_EQ(TensorBoardWriter::create("s3://bucket/events", 0).error().code, Code::kInvalid);
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -10,6 +10,7 @@ import hmac
 import http.server
 import re
 import socket
+import ssl
 import struct
 import threading
 import urllib.parse
@@ -273,6 +274,7 @@ class S3Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, region="us-east-1"):
         self.region = region
+        self.scheme = "http"
         self.users = {}
         self.buckets = {}  # name -> key -> Object
         self.uploads = {}
@@ -295,7 +297,13 @@ class S3Server(http.server.ThreadingHTTPServer):
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
+
+    def use_tls(self, certificate, key):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.scheme = "https"
 
     def put(self, bucket, key, body):
         self.buckets[bucket][key] = Object(body, '"' + hashlib.md5(body).hexdigest() + '"', {})

@@ -199,6 +199,19 @@ class S3(unittest.TestCase):
         self.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = f"http://127.0.0.1:{metadata.server_port}"
         self.run_here("ls", "s3://logs/file")
 
+    def test_a_server_must_prove_who_it_is(self):
+        self.server.put("logs", "file", b"x")
+        certificate = self.folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", self.folder / "key.pem", "-out", certificate, "-days", "2", "-subj", "/CN=store",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=SECONDS)
+        self.server.use_tls(certificate, self.folder / "key.pem")
+        self.variables["AWS_ENDPOINT_URL_S3"] = self.server.url
+        self.assertIn("certificate", self.run_here("ls", "s3://logs/file", code=1))
+        self.assertEqual(self.server.asked, [])
+        self.variables["AWS_CA_BUNDLE"] = str(certificate)
+        self.run_here("ls", "s3://logs/file")
+
     def test_what_passes_is_tried_again(self):
         size = 2 * PART_BYTES
         (self.folder / "large").write_bytes(made_up(size))
