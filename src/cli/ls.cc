@@ -37,7 +37,11 @@ struct Listing {
 };
 
 Result<Listing> look(FileStore& store, const std::string& uri) {
-  if (is_file_pattern(uri)) return Listing{.folders = {}, .files = TRY(find_files(store, {{uri}}))};
+  // What TRY leaves in the middle of a list of initializers is not destroyed, so each has its own line.
+  if (is_file_pattern(uri)) {
+    std::vector<FileInfo> files = TRY(find_files(store, {{uri}}));
+    return Listing{.folders = {}, .files = std::move(files)};
+  }
   if (!uri.ends_with('/')) {
     auto file = store.stat(uri);
     if (file) return Listing{.folders = {}, .files = {*std::move(file)}};
@@ -45,9 +49,12 @@ Result<Listing> look(FileStore& store, const std::string& uri) {
     if (file.error().code != Code::kNotFound && file.error().code != Code::kInvalid) return file.error();
     auto folders = store.list_folders(uri);
     if (!folders) return file.error();
-    return Listing{.folders = *std::move(folders), .files = TRY(store.list(uri))};
+    std::vector<FileInfo> files = TRY(store.list(uri));
+    return Listing{.folders = *std::move(folders), .files = std::move(files)};
   }
-  return Listing{.folders = TRY(store.list_folders(uri)), .files = TRY(store.list(uri))};
+  std::vector<std::string> folders = TRY(store.list_folders(uri));
+  std::vector<FileInfo> files = TRY(store.list(uri));
+  return Listing{.folders = std::move(folders), .files = std::move(files)};
 }
 
 void print_listing(const Listing& listing, bool json) {

@@ -67,7 +67,9 @@ S3Client::S3Client(AwsVariables environment, const std::function<bool()>& cancel
 Result<S3Client::Setup> S3Client::setup() {
   MutexLock lock(mutex_);
   if (!setup_) {
-    setup_ = Setup{.region = TRY(aws_region(environment_)), .endpoint = TRY(s3_endpoint(environment_))};
+    std::string region = TRY(aws_region(environment_));
+    std::string endpoint = TRY(s3_endpoint(environment_));
+    setup_ = Setup{.region = std::move(region), .endpoint = std::move(endpoint)};
   }
   return *setup_;
 }

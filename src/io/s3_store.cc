@@ -61,10 +61,9 @@ class S3Store final : public FileStore {
     const S3Name name = TRY(file_name(uri));
     const auto head = client_.call({.method = "HEAD", .name = name, .permission = kReadPermission});
     if (head) {
-      return FileInfo{.uri = uri,
-                      .size = TRY(whole_number(head->header("content-length")).at(uri)),
-                      .version = version_of_etag(head->header("etag")),
-                      .version_is_global = true};
+      const uint64_t size = TRY(whole_number(head->header("content-length")).at(uri));
+      return FileInfo{
+          .uri = uri, .size = size, .version = version_of_etag(head->header("etag")), .version_is_global = true};
     }
     if (head.error().code == Code::kUnavailable || head.error().code == Code::kTimeout) return head.error();
     // An answer to HEAD has no body, and so no reason: one to GET has.
@@ -194,9 +193,9 @@ Result<S3Page> parse_s3_page(std::string_view xml) {
   S3Page page;
   for (const XmlElement& child : root.children) {
     if (child.name == "Contents") {
-      page.objects.push_back({.key = TRY(key_of(child.text_of("Key"))),
-                              .size = TRY(whole_number(child.text_of("Size"))),
-                              .etag = version_of_etag(child.text_of("ETag"))});
+      std::string key = TRY(key_of(child.text_of("Key")));
+      const uint64_t size = TRY(whole_number(child.text_of("Size")));
+      page.objects.push_back({.key = std::move(key), .size = size, .etag = version_of_etag(child.text_of("ETag"))});
     } else if (child.name == "CommonPrefixes") {
       page.prefixes.push_back(TRY(key_of(child.text_of("Prefix"))));
     }

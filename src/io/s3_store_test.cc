@@ -69,7 +69,8 @@ TEST(S3Page, KeysThatAreNotEncodedStayAsTheyAre) {
 
 TEST(S3Page, NonsenseIsRefused) {
   for (const char* text : {"<Error/>", "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
-                           "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
+                           "<ListBucketResult><Contents><Key>a-key-that-needs-memory-of-its-own</Key><Size>x</Size></"
+                           "Contents></ListBucketResult>",
                            "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size></"
                            "Contents></ListBucketResult>",
                            "<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>%zz</Key><Size>1</Size></"
