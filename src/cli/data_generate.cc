@@ -26,6 +26,9 @@ are told at the end. Logs of one model with other seeds are its test data:
   pscloud data generate data/train --examples 1e6
   pscloud data generate data/test --examples 1e5 --seed 2
 
+With --interactions N the model is a factorization machine: to the score each
+pair of categories adds the product of their hidden vectors, of N numbers each.
+
 Each example has 13 counts and 26 categories, of which common ones come much
 more often (Zipf). Formats without values have no counts. Files are OUT-0,
 OUT-1, ...)";
@@ -37,6 +40,8 @@ struct GenerateCommand {
   double keys = 1e6;
   double zipf = 1.1;
   int files = 1;
+  uint32_t interactions = 0;
+  double interaction_strength = 1.5;
   uint64_t seed = 1;
   uint64_t model_seed = 1;
   bool json = false;
@@ -48,6 +53,8 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
   const TextFormat format = TRY(text_format_named(command.format));
   ClickLog::Options options{.keys = static_cast<uint64_t>(command.keys),
                             .zipf = command.zipf,
+                            .interactions = command.interactions,
+                            .interaction_strength = command.interaction_strength,
                             .model_seed = command.model_seed,
                             .seed = command.seed};
   const bool values = format == TextFormat::kLibsvm || format == TextFormat::kVw || format == TextFormat::kSparse ||
@@ -115,6 +122,13 @@ void add_data_generate(CLI::App& verb, Action& action) {
       ->type_name("S")
       ->check(CLI::Range(0.0, 10.0));
   verb.add_option("--files", command->files, "[1]")->type_name("N")->check(CLI::Range(1, 100000));
+  verb.add_option("--interactions", command->interactions, "of pairs of categories, by vectors of so many numbers [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000));
+  verb.add_option("--interaction-strength", command->interaction_strength,
+                  "standard deviation of what they add to scores [1.5]")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1000.0));
   verb.add_option("--seed", command->seed, "of the examples [1]")->type_name("N");
   verb.add_option("--model-seed", command->model_seed, "of the weights [1]")->type_name("N");
   verb.add_flag("--json", command->json, "for programs");
