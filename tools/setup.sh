@@ -5,11 +5,12 @@
 # Exit codes: 0 all there, 2 something is missing that this script cannot install.
 set -euo pipefail
 
+# python3-numpy: a factorization machine of its own, which ours must not be worse than (tests/cluster/fm_reference.py).
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
            libssl-dev libcurl4-openssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
            libprotobuf-dev protobuf-compiler"
-  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 openssl"
+  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy openssl"
   [bench]="libbenchmark-dev"
   [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"

@@ -39,14 +39,17 @@ void print_evaluation(const Evaluation& evaluation, bool json) {
   if (json) {
     JsonWriter writer;
     writer.begin_object().field("model_files", evaluation.model_files).field("weights", evaluation.weights);
+    if (evaluation.embeddings > 0) writer.field("embeddings", evaluation.embeddings);
     writer.field("data_files", evaluation.data_files).field("examples", scores.examples());
     writer.field("bad_lines", evaluation.scored.bad_lines).field("auc", scores.auc());
     writer.field("accuracy", scores.accuracy()).field("logloss", scores.logloss()).end_object();
     fmt::print("{}\n", writer.text());
     return;
   }
-  fmt::print("find {} model files\nload {} model entries\nfind {} data files\nload {} examples\n",
-             evaluation.model_files, evaluation.weights, evaluation.data_files, scores.examples());
+  const std::string embedded =
+      evaluation.embeddings > 0 ? fmt::format(", {} with an embedding", evaluation.embeddings) : "";
+  fmt::print("find {} model files\nload {} model entries{}\nfind {} data files\nload {} examples\n",
+             evaluation.model_files, evaluation.weights, embedded, evaluation.data_files, scores.examples());
   if (evaluation.scored.bad_lines > 0) fmt::print("{} bad lines were left out\n", evaluation.scored.bad_lines);
   fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scores.auc(), scores.accuracy(), scores.logloss());
 }

@@ -23,7 +23,8 @@
 namespace pscloud {
 namespace {
 
-constexpr const char* kTrainAbout = R"(Trains a sparse linear model on text files, as a config says (examples/linear):
+constexpr const char* kTrainAbout = R"(Trains a sparse linear model, or a factorization machine (examples/fm), on text
+files, as a config says (examples/linear):
 
   training_data { format: TEXT text: LIBSVM file: "data/part.*" }
   model_output { format: TEXT file: "model/clicks" }
@@ -38,7 +39,8 @@ constexpr const char* kTrainAbout = R"(Trains a sparse linear model on text file
 
 The table on stdout has a line each async_sgd.report_interval seconds: the
 means of loss, AUC and accuracy are over all examples so far, each scored
-before the model learned from it. |w|_0 counts the weights that are not zero;
+before the model learned from it. |w|_0 counts the weights that are not zero,
+|V|_0 the embeddings of a factorization machine;
 updt ratio is how much one minibatch changed its weights, as a share of them.
 
 A line that is no example is counted, left out, and shown if it is among the
@@ -58,8 +60,9 @@ struct TrainCommand {
 void print_summary(const OnlineProgress& progress, bool json) {
   const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
   if (!json) {
-    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero\n", progress.examples,
-               progress.seconds, rate, progress.nonzero);
+    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero{}\n", progress.examples,
+               progress.seconds, rate, progress.nonzero,
+               progress.dim > 0 ? fmt::format(", {} embeddings", progress.embeddings) : "");
     if (progress.repeated > 0) {
       fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
     }
@@ -71,6 +74,7 @@ void print_summary(const OnlineProgress& progress, bool json) {
   writer.field("seconds", progress.seconds);
   writer.field("examples_per_s", rate).field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
   writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
+  if (progress.dim > 0) writer.field("embeddings", progress.embeddings);
   writer.field("bad_lines", progress.bad_lines);
   if (progress.validated > 0) {
     writer.key("validation").begin_object().field("auc", progress.validation_auc);

@@ -38,6 +38,7 @@ std::vector<TensorBoardScalar> scalars_of(const OnlineProgress& progress) {
       {"train/examples_per_s", static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9)},
       {"train/nonzero_weights", static_cast<double>(progress.nonzero)},
   };
+  if (progress.dim > 0) scalars.push_back({"train/embeddings", static_cast<double>(progress.embeddings)});
   if (progress.validated > 0) {
     scalars.push_back({"validation/auc", progress.validation_auc});
     scalars.push_back({"validation/accuracy", progress.validation_accuracy});
@@ -54,16 +55,16 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
 }
 
 std::string encode(const OnlineProgress& p) {
-  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples, p.repeated,
-                     p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.validated,
-                     p.validation_auc, p.validation_accuracy, p.validation_logloss, p.change.change2,
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples, p.repeated,
+                     p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.dim, p.embeddings,
+                     p.validated, p.validation_auc, p.validation_accuracy, p.validation_logloss, p.change.change2,
                      p.change.weights2);
 }
 
 void decode(std::istringstream& words, OnlineProgress& p) {
   words >> p.seconds >> p.examples >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
-      p.bytes_all >> p.nonzero >> p.validated >> p.validation_auc >> p.validation_accuracy >> p.validation_logloss >>
-      p.change.change2 >> p.change.weights2;
+      p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
+      p.validation_logloss >> p.change.change2 >> p.change.weights2;
 }
 
 std::string encode(const BatchProgress& p) {
@@ -97,7 +98,7 @@ void TrainReporter::tell(const OnlineProgress& progress) {
   // The step is the number of examples: workers come and go, these do not.
   write(static_cast<int64_t>(progress.examples), scalars_of(progress));
   if (quiet_) return;
-  if (!std::exchange(begun_, true)) fmt::print("{}\n", online_table_header());
+  if (!std::exchange(begun_, true)) fmt::print("{}\n", online_table_header(progress));
   fmt::print("{}\n", online_table_line(progress));
   if (progress.validated > std::exchange(validated_, progress.validated)) {
     fmt::print("{}\n", validation_line(progress));
@@ -131,13 +132,19 @@ void TrainReporter::give_up() {
   live_.show("");
 }
 
-std::string online_table_header() { return " sec  examples     loss     auc  accuracy     |w|_0  updt ratio"; }
+// Only a factorization machine has the column |V|_0.
+std::string online_table_header(const OnlineProgress& progress) {
+  return fmt::format(" sec  examples     loss     auc  accuracy     |w|_0{}  updt ratio",
+                     progress.dim > 0 ? "     |V|_0" : "");
+}
 
 std::string online_table_line(const OnlineProgress& progress) {
-  return fmt::format("{:4d}  {:.2e}  {:.3e}  {:.4f}    {:.4f}  {:.2e}    {:.2e}",
+  const std::string embeddings =
+      progress.dim > 0 ? fmt::format("  {:.2e}", static_cast<double>(progress.embeddings)) : "";
+  return fmt::format("{:4d}  {:.2e}  {:.3e}  {:.4f}    {:.4f}  {:.2e}{}    {:.2e}",
                      static_cast<int64_t>(progress.seconds), static_cast<double>(progress.examples),
                      progress.mean_loss(), progress.mean_auc(), progress.accuracy(),
-                     static_cast<double>(progress.nonzero), progress.update_ratio());
+                     static_cast<double>(progress.nonzero), embeddings, progress.update_ratio());
 }
 
 std::string validation_line(const OnlineProgress& progress) {

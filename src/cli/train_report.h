@@ -14,7 +14,7 @@
 namespace pscloud {
 
 // The lines of progress of online training.
-std::string online_table_header();
+std::string online_table_header(const OnlineProgress& progress);
 std::string online_table_line(const OnlineProgress& progress);
 
 // The same of batch training: a few lines before the first iteration, and one after each.

@@ -88,6 +88,9 @@ Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
 Result<BatchSettings> batch_settings(const Config& config) {
   if (!config.has_darlin()) return invalid("darlin is missing: there is nothing to train in batch");
   if (!config.has_training_data()) return invalid("training_data is missing");
+  if (config.has_factorization_machine()) {
+    return invalid("factorization_machine is trained online: it needs async_sgd instead of darlin");
+  }
   const BCDConfig& darlin = config.darlin();
   const DataConfig& data = config.training_data();
   TRY(check_data(data, "training_data"));

@@ -55,6 +55,7 @@ TEST(BatchSettings, AreWhatTheConfigSays) {
 
 TEST(BatchSettings, NameTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of(""), HasSubstr("darlin is missing"));
+  EXPECT_THAT(refusal_of("darlin {} factorization_machine { dim: 2 }"), HasSubstr("needs async_sgd instead"));
   EXPECT_THAT(refusal_of("darlin { feature_block_ratio: 0 }"), HasSubstr("darlin.feature_block_ratio is 0"));
   EXPECT_THAT(refusal_of("darlin { max_block_delay: -1 }"), HasSubstr("darlin.max_block_delay is -1"));
   EXPECT_THAT(refusal_of("darlin { prior_fea_group: 70000 }"), HasSubstr("darlin.prior_fea_group is 70000"));

@@ -261,8 +261,10 @@ Result<> BatchTrainer::start_weights() {
   } else {
     Table from = weights_;
     if (loads_ == 0) {
-      from = TRY(worker_.create_table({.name = "start", .updater = {"assign"}}));
-      TRY(load_model(worker_, from, store_, TRY(find_files(store_, settings_.start.files))));
+      const LoadedModel model = TRY(load_model(worker_, store_, TRY(find_files(store_, settings_.start.files))));
+      if (model.embeddings > 0)
+        return invalid("darlin.init_w: this model has embeddings, which batch training has not");
+      from = model.tables.weights;
     }
     if (!keys.empty()) TRY(worker_.pull(from, keys, weights).wait());
     if (loads_ > 0) {
@@ -420,7 +422,7 @@ Result<> BatchTrainer::write_weights() {
 
 Result<> BatchTrainer::save(const std::string& prefix) {
   TRY(worker_.barrier());  // all weights are there
-  TRY(save_model(worker_, weights_, store_, prefix));
+  TRY(save_model(worker_, {.weights = weights_}, store_, prefix));
   return {};
 }
 

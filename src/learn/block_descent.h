@@ -56,9 +56,7 @@ class BlockDescent {
     double score;
   };
 
-  void set_slope(Row& row) {
-    row.slope = -row.label / (1 + std::exp(row.label * static_cast<float>(row.score)));
-  }
+  void set_slope(Row& row) { row.slope = -row.label / (1 + std::exp(row.label * static_cast<float>(row.score))); }
 
   void measure_crowding();
   void move(size_t column, double change);

@@ -24,7 +24,7 @@ Config parsed(std::string_view text) {
 TEST(Config, EveryExampleIsRead) {
   const auto store = make_local_store();
   int count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(PSCLOUD_SOURCE_DIR "/examples/linear")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(PSCLOUD_SOURCE_DIR "/examples")) {
     if (entry.path().extension() != ".conf") continue;
     Config config;
     const auto result = read_config(*store, entry.path(), config);
@@ -32,7 +32,7 @@ TEST(Config, EveryExampleIsRead) {
     EXPECT_EQ(config.has_async_sgd() + config.has_darlin() + config.has_validation_data(), 1) << entry.path();
     ++count;
   }
-  EXPECT_EQ(count, 12);
+  EXPECT_EQ(count, 14);
 }
 
 TEST(Config, DefaultsAreThoseOfTheOriginal) {

@@ -33,9 +33,9 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
   return settings;
 }
 
-Result<Scored> score_files(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files,
+Result<Scored> score_files(Worker& worker, const ModelTables& model, FileStore& store, std::span<const FileInfo> files,
                            TextFormat format, bool strict, const std::string& name) {
-  PartScorer scorer(worker, table, store, format, strict);
+  PartScorer scorer(worker, model, store, format, strict);
   const auto items = TRY(cut_into_items(store, files));
   TRY(share_work(worker, name, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     ScoreSummary summary;
@@ -59,14 +59,16 @@ Result<Scored> score_files(Worker& worker, const Table& table, FileStore& store,
 
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {
   Evaluation evaluation;
-  const std::vector<FileInfo> model = TRY(find_files(store, settings.model_files));
+  const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
   const std::vector<FileInfo> files = TRY(find_files(store, settings.files));
-  evaluation.model_files = model.size();
+  evaluation.model_files = model_files.size();
   evaluation.data_files = files.size();
 
-  const Table table = TRY(worker.create_table({.name = "model", .updater = {"assign"}}));
-  evaluation.weights = TRY(load_model(worker, table, store, model));
-  evaluation.scored = TRY(score_files(worker, table, store, files, settings.format, settings.strict, "evaluate"));
+  const LoadedModel model = TRY(load_model(worker, store, model_files));
+  evaluation.weights = model.weights;
+  evaluation.embeddings = model.embeddings;
+  evaluation.scored =
+      TRY(score_files(worker, model.tables, store, files, settings.format, settings.strict, "evaluate"));
   return evaluation;
 }
 

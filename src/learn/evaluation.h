@@ -7,6 +7,7 @@
 
 #include "data/parser.h"
 #include "io/file_store.h"
+#include "learn/model_tables.h"
 #include "learn/score_summary.h"
 #include "pscloud/worker.h"
 
@@ -27,18 +28,19 @@ struct EvaluationSettings {
 // kInvalid names the field that is wrong, missing, or asks for what there is not.
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 
-// How the weights of a table, of whatever updater, do on the examples of files. All workers of the job do the same,
-// under a name of its own, and share the files; each is told all of it.
+// How a model does on the examples of files. All workers of the job do the same, under a name of its own, and share the
+// files; each is told all of it.
 struct Scored {
   ScoreSummary scores;
   uint64_t bad_lines = 0;
 };
-Result<Scored> score_files(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files,
+Result<Scored> score_files(Worker& worker, const ModelTables& model, FileStore& store, std::span<const FileInfo> files,
                            TextFormat format, bool strict, const std::string& name);
 
 struct Evaluation {
   uint64_t model_files = 0;
   uint64_t weights = 0;
+  uint64_t embeddings = 0;
   uint64_t data_files = 0;
   Scored scored;
 };

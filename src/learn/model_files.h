@@ -4,15 +4,22 @@
 #include <string>
 
 #include "io/file_store.h"
+#include "learn/model_tables.h"
 #include "pscloud/worker.h"
 
 namespace pscloud {
 
-// A model in files: `<prefix>_S<n>` has the weights that are not zero of part n of the table. The workers share the
-// writing: all call this, after the last push has arrived. Returns how many weights there are.
-Result<uint64_t> save_model(Worker& worker, const Table& table, FileStore& store, const std::string& prefix);
+// A model in files: `<prefix>_S<n>` has the weights that are not zero, and the embeddings, of part n of the tables. The
+// workers share the writing: all call this, after the last push has arrived. Returns how many weights are not zero.
+Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const std::string& prefix);
 
-// The other way round, for a table whose updater is "assign": the workers share the reading of files.
-Result<uint64_t> load_model(Worker& worker, const Table& table, FileStore& store, std::span<const FileInfo> files);
+struct LoadedModel {
+  ModelTables tables;  // to score by, not to train
+  uint64_t weights = 0;
+  uint64_t embeddings = 0;
+};
+
+// The other way round: the workers share the reading of files.
+Result<LoadedModel> load_model(Worker& worker, FileStore& store, std::span<const FileInfo> files);
 
 }  // namespace pscloud

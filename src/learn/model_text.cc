@@ -13,17 +13,78 @@ namespace {
 
 constexpr size_t kWriteBytes = 1 << 20;
 
+bool is_line_end(char c) { return c == '\n' || c == '\r'; }
+
+// A blank, and a number after it. Returns where it ends; null if there is none.
+const char* scan_next_float(const char* at, const char* end, float& number) {
+  if (at == end || !is_blank(*at)) return nullptr;
+  at = scan_float(skip_blanks(at, end), end, number);
+  const bool whole = at != nullptr && at <= end && (at == end || is_blank(*at) || is_line_end(*at));
+  return whole && !std::isnan(number) ? at : nullptr;
+}
+
+// Lines of a model, as arrays.
+struct ModelLines {
+  std::vector<Key> keys;
+  std::vector<float> weights;
+  size_t dim = 0;  // 0: nothing has been embedded yet
+  std::vector<uint32_t> places;
+  std::vector<float> embeddings;
+
+  // Empty, but for `dim`.
+  void clear() {
+    keys.clear();
+    weights.clear();
+    places.clear();
+    embeddings.clear();
+  }
+
+  // Adds the line that begins at `at`. Returns where it ends; null if it is none.
+  const char* scan_line(const char* at, const char* end) {
+    Key key = 0;
+    float number = 0;
+    at = scan_u64(at, key);
+    if (at == nullptr || at > end) return nullptr;
+    at = scan_next_float(at, end, number);
+    if (at == nullptr) return nullptr;
+    keys.push_back(key);
+    weights.push_back(number);
+    const size_t before = embeddings.size();
+    while (true) {
+      const char* const next = skip_blanks(at, end);
+      if (next == end || is_line_end(*next)) break;
+      at = scan_next_float(at, end, number);
+      if (at == nullptr) return nullptr;
+      embeddings.push_back(number);
+    }
+    const size_t length = embeddings.size() - before;
+    places.push_back(length == 0 ? Embeddings::kNone : static_cast<uint32_t>(before / length));
+    if (length == 0 || length == dim) return at;
+    if (dim != 0) return nullptr;
+    dim = length;
+    return at;
+  }
+};
+
 }  // namespace
 
-Result<> ModelTextWriter::write(std::span<const Key> keys, std::span<const float> weights) {
+Result<> ModelTextWriter::write(std::span<const Key> keys, std::span<const float> weights,
+                                const Embeddings& embeddings) {
   CHECK(keys.size() == weights.size(), "{} keys, {} weights", keys.size(), weights.size());
+  CHECK(embeddings.places.empty() || embeddings.places.size() == keys.size(), "{} keys, {} places", keys.size(),
+        embeddings.places.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (weights[i] == 0) continue;
+    const std::span<const float> embedding = embeddings.of(i);
+    if (weights[i] == 0 && embedding.empty()) continue;
     append_number(text_, keys[i]);
     text_ += '\t';
     append_number(text_, weights[i]);
+    for (const float number : embedding) {
+      text_ += '\t';
+      append_number(text_, number);
+    }
     text_ += '\n';
-    ++weights_;
+    weights_ += weights[i] != 0;
   }
   if (text_.size() < kWriteBytes) return {};
   TRY(output_->write(text_));
@@ -37,38 +98,29 @@ Result<> ModelTextWriter::commit() {
   return output_->commit();
 }
 
-Result<> read_model_text(FileStore& store, const std::string& uri,
-                         const std::function<Result<>(std::span<const Key>, std::span<const float>)>& take) {
+Result<> read_model_text(FileStore& store, const std::string& uri, const TakeModel& take) {
   TextReader reader = TRY(TextReader::open(store, {.uri = uri}));
-  std::vector<Key> keys;
-  std::vector<float> weights;
+  ModelLines lines;
   while (true) {
     const std::string_view text = TRY(reader.next());
     if (text.empty()) return {};
-    keys.clear();
-    weights.clear();
+    lines.clear();
     const char* const end = text.data() + text.size();
-    const auto is_space = [](char c) { return is_blank(c) || c == '\n' || c == '\r'; };
     const auto skip_space = [&](const char* at) {
-      while (at < end && is_space(*at)) ++at;
+      while (at < end && (is_blank(*at) || is_line_end(*at))) ++at;
       return at;
     };
     for (const char* at = skip_space(text.data()); at < end;) {
-      Key key = 0;
-      float weight = 0;
-      const char* rest = scan_u64(at, key);
-      const bool goes_on = rest != nullptr && rest < end && is_blank(*rest);
-      rest = goes_on ? scan_float(skip_blanks(rest, end), end, weight) : nullptr;
-      const bool whole = rest != nullptr && rest <= end && (rest == end || is_space(*rest));
-      if (!whole || std::isnan(weight)) {
+      const char* const rest = lines.scan_line(at, end);
+      if (rest == nullptr) {
         const uint64_t line = TRY(line_number(store, uri, reader.offset() + static_cast<uint64_t>(at - text.data())));
-        return corrupt("{}:{}: is no line of a model, which has a key, a tab and a weight", uri, line);
+        return corrupt(
+            "{}:{}: is no line of a model, which has a key, a tab and a weight, and may have the {} of an embedding",
+            uri, line, lines.dim == 0 ? "numbers" : fmt::format("{} numbers", lines.dim));
       }
-      keys.push_back(key);
-      weights.push_back(weight);
       at = skip_space(rest);
     }
-    TRY(take(keys, weights));
+    TRY(take(lines.keys, lines.weights, {lines.dim, lines.places, lines.embeddings}));
   }
 }
 

@@ -89,6 +89,7 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.tail = TRY(tail_of(sgd.tail_feature_freq(), sgd.countmin_k(), "async_sgd"));
   if (!(sgd.countmin_n() >= 1)) return invalid("async_sgd.countmin_n is {}, must be 1 or more", sgd.countmin_n());
   settings.tail_cells = static_cast<uint64_t>(std::min(double{sgd.countmin_n()}, 1e12));
+  if (config.has_factorization_machine()) settings.embeddings = TRY(embedding_settings(config, settings.table));
   settings.minibatch = TRY(at_least(sgd.minibatch(), 1, "async_sgd.minibatch"));
   settings.passes = TRY(at_least(sgd.num_data_pass(), 1, "async_sgd.num_data_pass"));
   settings.max_delay = TRY(at_least(sgd.max_delay(), 0, "async_sgd.max_delay"));

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/parser.h"
+#include "learn/embedding_settings.h"
 #include "learn/loss.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
@@ -24,7 +26,8 @@ struct OnlineSettings {
   TextFormat validation_format = TextFormat::kLibsvm;
   std::string model_prefix;  // empty: the model is not written
   Loss loss = Loss::kLogit;
-  TableSpec table;  // of the weights
+  TableSpec table;                              // of the weights
+  std::optional<EmbeddingSettings> embeddings;  // of a factorization machine; else the model is linear
   TailSettings tail;
   uint64_t tail_cells = 100'000'000;  // of the sketch that counts
   uint32_t minibatch = 1000;          // examples

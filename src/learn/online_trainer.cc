@@ -57,18 +57,19 @@ Result<OnlineProgress> OnlineTrainer::run() {
   progress_.bytes_all = bytes * settings_.passes;
   const std::vector<std::string> items = TRY(cut_into_items(store_, files));
 
-  table_ = TRY(worker_.create_table(settings_.table));
-  online_.emplace(worker_, table_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
+  model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
+  if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
+  online_.emplace(worker_, model_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
   if (settings_.tail.frequency > 0) {
-    tail_ = TRY(TailFilter::make(worker_, "counts", settings_.tail, settings_.tail_cells));
+    tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
+    online_->leave_out_tail(&*tail_);
   }
   uint64_t different = 0;
   for (uint32_t pass = 1; pass <= settings_.passes; ++pass) {
     const std::string pool = fmt::format("pass {}", pass);
-    if (tail_) online_->leave_out_tail(&*tail_, pass == 1);
     TRY(share_work(worker_, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
       const uint64_t before = examples_;
-      TRY(train_part(TRY(part_of_text(item.text))));
+      TRY(train_part(TRY(part_of_text(item.text)), pass == 1));
       return std::vector<Addend>{{0, static_cast<double>(examples_ - before)}};
     }));
     // Each part adds to this once, whoever has done it, and however often.
@@ -76,17 +77,18 @@ Result<OnlineProgress> OnlineTrainer::run() {
     if (!validation.empty()) TRY(validate_after(pass, validation));
   }
   if (!settings_.model_prefix.empty()) {
-    progress_.nonzero = TRY(save_model(worker_, table_, store_, settings_.model_prefix));
+    progress_.nonzero = TRY(save_model(worker_, model_, store_, settings_.model_prefix));
   } else {
-    TRY(count_nonzero());
+    TRY(count_weights());
   }
+  TRY(count_embeddings());
   TRY(report());
   progress_.repeated = progress_.examples - different;
   return progress_;
 }
 
-Result<> OnlineTrainer::train_part(const FilePart& part) {
-  TRY(online_->train(part));
+Result<> OnlineTrainer::train_part(const FilePart& part, bool first_pass) {
+  TRY(online_->train(part, first_pass));
   TRY(complaints_.complain(store_, online_->examples(), settings_.strict));
   return report();  // what is done shall be seen, though others may be at it for long
 }
@@ -127,7 +129,12 @@ Result<> OnlineTrainer::report() {
   next_report_ = now + std::chrono::seconds(settings_.report_seconds);
   online_->measure_next_push();
   if (!worker_.is_first()) return {};
-  if (now >= next_count_) TRY(count_nonzero());
+  if (now >= next_count_) {
+    TRY(count_weights());
+    TRY(count_embeddings());
+    const Time end = clock_.now();
+    next_count_ = end + (end - now) * kCountShare;
+  }
   show_(progress_);
   return {};
 }
@@ -135,7 +142,7 @@ Result<> OnlineTrainer::report() {
 Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const FileInfo> files) {
   const std::string name = fmt::format("validation {}", pass);
   const Scored scored =
-      TRY(score_files(worker_, table_, store_, files, settings_.validation_format, settings_.strict, name));
+      TRY(score_files(worker_, model_, store_, files, settings_.validation_format, settings_.strict, name));
   progress_.validated = pass;
   progress_.validation_auc = scored.scores.auc();
   progress_.validation_accuracy = scored.scores.accuracy();
@@ -144,11 +151,13 @@ Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const FileInfo> 
   return {};
 }
 
-Result<> OnlineTrainer::count_nonzero() {
-  const Time begin = clock_.now();
-  progress_.nonzero = TRY(count_rows(worker_, table_)).nonzero;
-  const Time end = clock_.now();
-  next_count_ = end + (end - begin) * kCountShare;
+Result<> OnlineTrainer::count_weights() {
+  progress_.nonzero = TRY(count_rows(worker_, model_.weights)).nonzero;
+  return {};
+}
+
+Result<> OnlineTrainer::count_embeddings() {
+  if (model_.embedded) progress_.embeddings = TRY(count_rows(worker_, model_.embedded->embeddings)).rows;
   return {};
 }
 

@@ -23,10 +23,12 @@ struct OnlineProgress {
   double auc = 0;         // of each example that of its minibatch
   double right = 0;
   uint64_t bad_lines = 0;
-  uint64_t bytes = 0;      // read
-  uint64_t bytes_all = 0;  // of all files, in all passes
-  uint64_t nonzero = 0;    // weights, when they were last counted
-  uint32_t validated = 0;  // after this pass the model was tried on the validation data:
+  uint64_t bytes = 0;       // read
+  uint64_t bytes_all = 0;   // of all files, in all passes
+  uint64_t nonzero = 0;     // weights, when they were last counted
+  uint32_t dim = 0;         // of embeddings; 0: the model has none
+  uint64_t embeddings = 0;  // of the keys that have had one, when they were last counted
+  uint32_t validated = 0;   // after this pass the model was tried on the validation data:
   double validation_auc = 0;
   double validation_accuracy = 0;
   double validation_logloss = 0;
@@ -53,10 +55,11 @@ class OnlineTrainer {
   Result<OnlineProgress> run();
 
  private:
-  Result<> train_part(const FilePart& part);
+  Result<> train_part(const FilePart& part, bool first_pass);
   Result<> note(const MinibatchReport& report);
   Result<> report();
-  Result<> count_nonzero();
+  Result<> count_weights();
+  Result<> count_embeddings();
   Result<> validate_after(uint32_t pass, std::span<const FileInfo> files);
 
   Worker& worker_;
@@ -68,9 +71,9 @@ class OnlineTrainer {
   const Time start_;
   Time next_report_;
   Time next_count_;
-  Table table_;
+  ModelTables model_;
   std::optional<TailFilter> tail_;
-  std::optional<OnlineWorker> online_;  // once there is a table
+  std::optional<OnlineWorker> online_;  // once there are tables
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples
   uint64_t bad_lines_reported_ = 0;

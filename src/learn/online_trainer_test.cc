@@ -23,8 +23,13 @@ struct Clicks {
   ScoreSummary best;
 };
 
-Clicks some_clicks(int examples, uint64_t seed) {
-  ClickLog log({.counts = 3, .categories = 8, .keys = 800, .seed = seed});
+Clicks some_clicks(int examples, uint64_t seed, uint32_t interactions = 0) {
+  ClickLog log({.counts = 3,
+                .categories = 8,
+                .keys = interactions > 0 ? 80u : 800u,
+                .interactions = interactions,
+                .interaction_strength = 2,
+                .seed = seed});
   Clicks clicks;
   RowBlock block;
   std::vector<float> scores;
@@ -99,6 +104,91 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
     EXPECT_GT(evaluation->scored.scores.auc(), test.best.auc() - 0.01);
     EXPECT_LT(evaluation->scored.scores.logloss(), test.best.logloss() + 0.01);
   });
+}
+
+TEST_F(OnlineTrainerTest, AFactorizationMachineFindsInteractionsThatALinearModelCannot) {
+  const Clicks test = some_clicks(2000, 9, 2);
+  MemoryStore store(
+      {{"train/a", some_clicks(4000, 1, 2).text}, {"train/b", some_clicks(4000, 2, 2).text}, {"test", test.text}},
+      1 << 20);
+  settings_.passes = 3;
+  settings_.minibatch = 50;
+  settings_.validation_files = {"test"};
+  const auto logloss_after_training = [&](bool machine) {
+    if (machine) {
+      settings_.embeddings = EmbeddingSettings{
+          .table = {.name = "embeddings",
+                    .width = 4,
+                    .updater = {"adagrad", {{"learning_rate", 0.1f}, {"epsilon", 1}}},
+                    .initial = {-0.1f, 0.1f, 1}},
+          .counts = TableSpec{.name = "counts"},
+          .threshold = 10,
+      };
+    }
+    double logloss = 0;
+    const TestingCluster cluster({.servers = 2, .workers = 2});
+    cluster.run_workers([&](Worker& worker) {
+      const auto progress = train(worker, store);
+      ASSERT_TRUE(progress) << progress.error().message;
+      EXPECT_EQ(progress->dim, machine ? 4u : 0u);
+      EXPECT_EQ(progress->embeddings > 50, machine);
+      if (worker.rank() == 0) logloss = progress->validation_logloss;
+    });
+    return logloss;
+  };
+  const double linear = logloss_after_training(false);
+  const double machine = logloss_after_training(true);
+  EXPECT_LT(machine, linear - 0.05);
+  EXPECT_LT(machine, test.best.logloss() + 0.05);
+
+  // What was saved is what was validated.
+  const TestingCluster cluster({.workers = 2});
+  cluster.run_workers([&](Worker& worker) {
+    const auto evaluation = evaluate(worker, store, evaluation_);
+    ASSERT_TRUE(evaluation) << evaluation.error().message;
+    EXPECT_GT(evaluation->embeddings, 50u);
+    EXPECT_GE(evaluation->weights, evaluation->embeddings);
+    EXPECT_NEAR(evaluation->scored.scores.logloss(), machine, 1e-6);
+  });
+}
+
+TEST_F(OnlineTrainerTest, WithoutShrinkingKeysWhoseWeightIsZeroAreSavedWithTheirEmbedding) {
+  MemoryStore store({{"train/a", some_clicks(1000, 1, 2).text}, {"test", some_clicks(500, 9).text}}, 1 << 20);
+  settings_.validation_files = {"test"};  // with keys that were never seen
+  settings_.table.updater.numbers[2].second = 5;
+  settings_.embeddings = EmbeddingSettings{.table = {.name = "embeddings",
+                                                     .width = 2,
+                                                     .updater = {"adagrad", {{"learning_rate", 0.1f}, {"epsilon", 1}}},
+                                                     .initial = {-0.1f, 0.1f, 1}},
+                                           .counts = TableSpec{.name = "counts"},
+                                           .l1_shrink = false};
+  OnlineProgress trained;
+  {
+    const TestingCluster cluster;
+    const auto worker = cluster.worker();
+    trained = train(*worker, store).value();
+    EXPECT_TRUE(worker->leave());
+  }
+  EXPECT_LT(trained.nonzero, trained.embeddings);
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  const Evaluation evaluation = evaluate(*worker, store, evaluation_).value();
+  EXPECT_EQ(evaluation.embeddings, trained.embeddings);
+  EXPECT_EQ(evaluation.weights, trained.embeddings);  // a line for each
+  EXPECT_EQ(evaluation.scored.scores.logloss(), trained.validation_logloss);
+  EXPECT_TRUE(worker->leave());
+}
+
+TEST_F(OnlineTrainerTest, FilesWithEmbeddingsOfOtherLengthsAreNotOfOneModel) {
+  MemoryStore store({{"model/clicks_S0", std::string("1\t1\t2\n")},
+                     {"model/clicks_S1", std::string("2\t1\t2\t3\n")},
+                     {"test", std::string("1 1:1\n")}},
+                    1 << 20);
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  EXPECT_EQ(evaluate(*worker, store, evaluation_).error().message,
+            "model/clicks_S1: embeddings of 2 numbers: those of another file have more or less");
+  EXPECT_TRUE(worker->leave());
 }
 
 TEST_F(OnlineTrainerTest, TheWorkOfAWorkerThatDiesIsDoneByTheOthers) {

@@ -7,16 +7,18 @@
 
 namespace pscloud {
 
-OnlineWorker::OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
+OnlineWorker::OnlineWorker(Worker& worker, const ModelTables& model, FileStore& store, const OnlineSettings& settings,
                            std::function<Result<>(const MinibatchReport&)> report)
     : worker_(worker),
-      table_(table),
+      model_(model),
       settings_(settings),
       report_(std::move(report)),
       // Weights have no groups.
-      reader_(store, make_parser(settings.format, true)) {}
+      reader_(store, make_parser(settings.format, true)),
+      random_((settings.embeddings ? settings.embeddings->seed : 0) + static_cast<uint64_t>(worker.rank())) {}
 
-Result<> OnlineWorker::train(const FilePart& part) {
+Result<> OnlineWorker::train(const FilePart& part, bool first_pass) {
+  first_pass_ = first_pass;
   auto trained = train_rows(part);
   // Weights that are still on their way need the memory that they go to.
   for (const auto& minibatch : begun_) {
@@ -35,6 +37,9 @@ Result<> OnlineWorker::train_rows(const FilePart& part) {
     const RowSlice rows = TRY(reader_.next(settings_.minibatch));
     const bool more = rows.rows() > 0;
     if (more) TRY(begin(rows));
+    // Of the time that a minibatch has until it is worked on, one half is for its weights to come, the other half for
+    // its embeddings.
+    if (begun_.size() > 1) TRY(ask_embeddings(*begun_[(begun_.size() - 1) / 2]));
     while (begun_.size() > (more ? settings_.max_delay : 0)) {
       TRY(finish(*begun_.front()));
       done_.push_back(std::move(begun_.front()));
@@ -52,6 +57,7 @@ Result<> OnlineWorker::wait_for_push(Minibatch& minibatch) {
   if (!minibatch.pushed) return {};
   TRY(minibatch.pushed->wait());
   minibatch.pushed.reset();
+  if (minibatch.embedded) TRY(minibatch.embedded->wait_for_push());
   if (minibatch.updated.empty()) return {};
   last_change_ = {};
   for (size_t i = 0; i < minibatch.updated.size(); ++i) {
@@ -64,17 +70,23 @@ Result<> OnlineWorker::wait_for_push(Minibatch& minibatch) {
   return {};
 }
 
+Result<std::unique_ptr<OnlineWorker::Minibatch>> OnlineWorker::unused_minibatch() {
+  if (done_.size() <= settings_.max_delay) {
+    auto minibatch = std::make_unique<Minibatch>();
+    if (model_.embedded) minibatch->embedded.emplace(worker_, *model_.embedded);
+    return minibatch;
+  }
+  std::unique_ptr<Minibatch> minibatch = std::move(done_.front());
+  done_.pop_front();
+  TRY(wait_for_push(*minibatch));
+  return minibatch;
+}
+
 // Asks for the weights. This thread's requests take effect in their order: they hold all that was pushed so far.
 Result<> OnlineWorker::begin(const RowSlice& rows) {
-  std::unique_ptr<Minibatch> minibatch;
-  if (done_.size() <= settings_.max_delay) {
-    minibatch = std::make_unique<Minibatch>();
-  } else {
-    minibatch = std::move(done_.front());
-    done_.pop_front();
-    TRY(wait_for_push(*minibatch));
-  }
+  std::unique_ptr<Minibatch> minibatch = TRY(unused_minibatch());
   minibatch->pulled.reset();
+  minibatch->asked_embeddings = false;
   minibatch->rows.clear();
   minibatch->rows.labels.assign(rows.labels.begin(), rows.labels.end());
   minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
@@ -85,7 +97,11 @@ Result<> OnlineWorker::begin(const RowSlice& rows) {
   if (tail_ != nullptr) TRY(drop_tail(*minibatch));
   minibatch->weights.resize(minibatch->keys.size());
   if (!minibatch->weights.empty()) {
-    minibatch->pulled = worker_.pull(table_, minibatch->keys, minibatch->weights);
+    minibatch->pulled = worker_.pull(model_.weights, minibatch->keys, minibatch->weights);
+  }
+  if (minibatch->embedded) {
+    const auto seen = first_pass_ ? minibatch->columns : std::span<const uint32_t>();
+    minibatch->embedded->ask_counts(minibatch->keys, seen);
   }
   begun_.push_back(std::move(minibatch));
   return {};
@@ -93,7 +109,7 @@ Result<> OnlineWorker::begin(const RowSlice& rows) {
 
 Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
   const auto common =
-      tail_counts_ ? TRY(tail_->add_and_ask(minibatch.keys, minibatch.columns)) : TRY(tail_->is_common(minibatch.keys));
+      first_pass_ ? TRY(tail_->add_and_ask(minibatch.keys, minibatch.columns)) : TRY(tail_->is_common(minibatch.keys));
   std::vector<uint32_t> places(common.size());
   minibatch.kept_keys.clear();
   for (size_t i = 0; i < common.size(); ++i) {
@@ -119,8 +135,17 @@ Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
   return {};
 }
 
+// The weights tell which keys have one.
+Result<> OnlineWorker::ask_embeddings(Minibatch& minibatch) {
+  if (!minibatch.embedded || std::exchange(minibatch.asked_embeddings, true)) return {};
+  if (minibatch.pulled) TRY(minibatch.pulled->wait());
+  return minibatch.embedded->ask(minibatch.keys, minibatch.weights);
+}
+
 Result<> OnlineWorker::finish(Minibatch& minibatch) {
   if (minibatch.pulled) TRY(minibatch.pulled->wait());
+  TRY(ask_embeddings(minibatch));
+  if (minibatch.embedded) TRY(minibatch.embedded->wait());
   const std::span<const float> labels = minibatch.rows.labels;
   const RowSlice rows{.labels = labels,
                       .ends = minibatch.rows.ends,
@@ -130,17 +155,22 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
                       .groups = {}};
   std::vector<float>& scores = minibatch.scores;
   scores.resize(labels.size());
-  score_rows(rows, minibatch.columns, minibatch.weights, scores);
+  const std::span<const uint32_t> columns = minibatch.columns;
+  score_rows(rows, columns, minibatch.weights, scores);
+  if (minibatch.embedded) minibatch.embedded->add_interactions(rows, columns, scores);
   MinibatchReport report{
       .examples = labels.size(), .loss = 0, .right = count_right(labels, scores), .auc = auc(labels, scores)};
   report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
   minibatch.gradient.resize(minibatch.weights.size());
-  sum_gradient(rows, minibatch.columns, scores, minibatch.gradient);
+  sum_gradient(rows, columns, scores, minibatch.gradient);
   if (minibatch.pulled && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
-    minibatch.pushed = worker_.push_pull(table_, minibatch.keys, minibatch.gradient, minibatch.updated);
+    minibatch.pushed = worker_.push_pull(model_.weights, minibatch.keys, minibatch.gradient, minibatch.updated);
   } else if (minibatch.pulled) {
-    minibatch.pushed = worker_.push(table_, minibatch.keys, minibatch.gradient);
+    minibatch.pushed = worker_.push(model_.weights, minibatch.keys, minibatch.gradient);
+  }
+  if (minibatch.embedded) {
+    minibatch.embedded->push_gradient(rows, columns, scores, *settings_.embeddings, random_);
   }
   return report_(report);
 }

@@ -8,8 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "data/example_reader.h"
 #include "data/localizer.h"
+#include "learn/local_embeddings.h"
+#include "learn/model_tables.h"
 #include "learn/online_settings.h"
 #include "learn/tail_filter.h"
 #include "pscloud/worker.h"
@@ -30,26 +33,23 @@ struct WeightChange {
   double weights2 = 0;  // of squared weights afterwards
 };
 
-// Trains online: for each minibatch pulls the weights of its keys, scores it, and pushes the gradient. Borrows all that
-// it is given. One thread.
+// Trains online: for each minibatch pulls the weights and embeddings of its keys, scores it, and pushes the gradient.
+// Borrows all that it is given. One thread.
 class OnlineWorker {
  public:
   // `report` is called after each minibatch; an error of it ends train().
-  OnlineWorker(Worker& worker, const Table& table, FileStore& store, const OnlineSettings& settings,
+  OnlineWorker(Worker& worker, const ModelTables& model, FileStore& store, const OnlineSettings& settings,
                std::function<Result<>(const MinibatchReport&)> report);
 
   // Returns when the servers have all gradients of the part. After an error some of them are there, and the next part
-  // may follow.
-  Result<> train(const FilePart& part);
+  // may follow. In the first pass over the data keys are counted.
+  Result<> train(const FilePart& part, bool first_pass = true);
 
   const ExampleReader& examples() const { return reader_; }
 
   // Features that are seldom are left out from now on. In the first pass over the data they are counted too: a feature
   // is there from its first time after enough. Borrowed.
-  void leave_out_tail(TailFilter* filter, bool counts) {
-    tail_ = filter;
-    tail_counts_ = counts;
-  }
+  void leave_out_tail(TailFilter* filter) { tail_ = filter; }
 
   // Looks at what the next push does, which costs a little; last_change() tells when it is there.
   void measure_next_push() { measure_ = true; }
@@ -68,23 +68,28 @@ class OnlineWorker {
     std::vector<float> scores;
     std::vector<float> gradient;
     std::vector<float> updated;  // weights after the push, if it is measured
+    std::optional<LocalEmbeddings> embedded;
+    bool asked_embeddings = false;
     std::optional<Ticket> pulled;
     std::optional<Ticket> pushed;
   };
 
   Result<> train_rows(const FilePart& part);
+  Result<std::unique_ptr<Minibatch>> unused_minibatch();
   Result<> begin(const RowSlice& rows);
   Result<> drop_tail(Minibatch& minibatch);
+  Result<> ask_embeddings(Minibatch& minibatch);
   Result<> finish(Minibatch& minibatch);
   Result<> wait_for_push(Minibatch& minibatch);
 
   Worker& worker_;
-  const Table& table_;
+  const ModelTables& model_;
   const OnlineSettings& settings_;
   std::function<Result<>(const MinibatchReport&)> report_;
   ExampleReader reader_;
   TailFilter* tail_ = nullptr;
-  bool tail_counts_ = false;
+  bool first_pass_ = true;
+  Random random_;  // of dropout
   bool measure_ = false;
   WeightChange last_change_;
   std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1 within train(); the oldest in front

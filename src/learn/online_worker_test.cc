@@ -69,8 +69,9 @@ class OnlineWorkerTest : public testing::Test {
 TEST_F(OnlineWorkerTest, LearnsWhatSeparatesTheExamples) {
   MemoryStore store({{"f", some_examples(4000, 1)}}, 1 << 20);
   const Table table = worker_->create_table(settings_.table).value();
+  const ModelTables tables{.weights = table};
   std::vector<MinibatchReport> reports;
-  OnlineWorker online(*worker_, table, store, settings_, [&](const MinibatchReport& r) -> Result<> {
+  OnlineWorker online(*worker_, tables, store, settings_, [&](const MinibatchReport& r) -> Result<> {
     reports.push_back(r);
     return {};
   });
@@ -95,7 +96,8 @@ TEST_F(OnlineWorkerTest, AloneItTrainsAsASequentialLoopDoes) {
   const std::string text = some_examples(500, 2);
   MemoryStore store({{"f", text}}, 1 << 20);
   const Table table = worker_->create_table(settings_.table).value();
-  OnlineWorker online(*worker_, table, store, settings_, [](const MinibatchReport&) { return Result<>(); });
+  const ModelTables tables{.weights = table};
+  OnlineWorker online(*worker_, tables, store, settings_, [](const MinibatchReport&) { return Result<>(); });
   ASSERT_TRUE(online.train({"f"}));
   ASSERT_TRUE(online.train({"f"}));
 
@@ -142,8 +144,9 @@ TEST_F(OnlineWorkerTest, EveryExampleCountsOnceWithAnyDelay) {
     settings_.table = {.name = fmt::format("sums_{}", delay),
                        .updater = {"sgd", {{"learning_rate", 1e-20f}}}};  // scores stay 0 in float32's sight
     const Table table = worker_->create_table(settings_.table).value();
+    const ModelTables tables{.weights = table};
     uint64_t examples = 0;
-    OnlineWorker online(*worker_, table, store, settings_, [&](const MinibatchReport& r) -> Result<> {
+    OnlineWorker online(*worker_, tables, store, settings_, [&](const MinibatchReport& r) -> Result<> {
       examples += r.examples;
       return {};
     });
@@ -164,8 +167,9 @@ TEST_F(OnlineWorkerTest, APartThatBreaksOffDoesNotSpoilTheNext) {
   MemoryStore store({{"broken", packed.substr(0, packed.size() / 2)}, {"f", whole}}, 1 << 20);
   settings_.max_delay = 3;
   const Table table = worker_->create_table(settings_.table).value();
+  const ModelTables tables{.weights = table};
   uint64_t examples = 0;
-  OnlineWorker online(*worker_, table, store, settings_, [&](const MinibatchReport& r) -> Result<> {
+  OnlineWorker online(*worker_, tables, store, settings_, [&](const MinibatchReport& r) -> Result<> {
     examples += r.examples;
     return {};
   });
@@ -181,8 +185,9 @@ TEST_F(OnlineWorkerTest, LinesWithoutFeaturesAndBadOnesDoNoHarm) {
   const std::string text = "1\n-1\nx y\n";
   MemoryStore store({{"f", text}});
   const Table table = worker_->create_table(settings_.table).value();
+  const ModelTables tables{.weights = table};
   uint64_t examples = 0;
-  OnlineWorker online(*worker_, table, store, settings_, [&](const MinibatchReport& r) -> Result<> {
+  OnlineWorker online(*worker_, tables, store, settings_, [&](const MinibatchReport& r) -> Result<> {
     examples += r.examples;
     return {};
   });

@@ -2,21 +2,24 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "data/example_reader.h"
 #include "data/localizer.h"
 #include "learn/bad_lines.h"
+#include "learn/local_embeddings.h"
+#include "learn/model_tables.h"
 #include "pscloud/worker.h"
 
 namespace pscloud {
 
-// Scores examples of files by the weights of a table, which are pulled as they are needed. Borrows what it is given.
-// One thread.
+// Scores examples of files by a model, whose weights and embeddings are pulled as they are needed. Borrows what it is
+// given. One thread.
 class PartScorer {
  public:
-  PartScorer(Worker& worker, const Table& table, FileStore& store, TextFormat format, bool strict);
+  PartScorer(Worker& worker, const ModelTables& model, FileStore& store, TextFormat format, bool strict);
 
   // Gives `take` the labels and scores of all examples of a part, many at a time, in their order. Returns how many bad
   // lines there were among them.
@@ -25,13 +28,14 @@ class PartScorer {
 
  private:
   Worker& worker_;
-  const Table& table_;
+  const ModelTables& model_;
   FileStore& store_;
   const bool strict_;
   ExampleReader reader_;
   BadLineComplaints complaints_;
   Localizer localizer_;
   std::vector<float> weights_;
+  std::optional<LocalEmbeddings> embedded_;
   std::vector<float> scores_;
 };
 

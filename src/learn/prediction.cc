@@ -20,16 +20,16 @@ enum PredictionPlace : uint32_t { kPredicted, kNotPredicted, kPredictionPlaces }
 
 Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
                             const std::string& prefix, bool raw) {
-  const std::vector<FileInfo> model = TRY(find_files(store, settings.model_files));
+  const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
   const std::vector<FileInfo> files = TRY(find_files(store, settings.files));
-  const Table table = TRY(worker.create_table({.name = "model", .updater = {"assign"}}));
+  const LoadedModel model = TRY(load_model(worker, store, model_files));
   Predictions predictions;
   predictions.files = files.size();
-  predictions.weights = TRY(load_model(worker, table, store, model));
+  predictions.weights = model.weights;
 
   std::vector<std::string> items;
   for (const FileInfo& file : files) items.push_back(file.uri);
-  PartScorer scorer(worker, table, store, settings.format, settings.strict);
+  PartScorer scorer(worker, model.tables, store, settings.format, settings.strict);
   std::string text;
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
