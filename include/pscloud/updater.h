@@ -27,6 +27,9 @@ class Updater {
   // One row: `value` and `pushed` have `width` floats, `state` has state_width(width).
   virtual void update(std::span<float> value, std::span<float> state, std::span<const float> pushed) const = 0;
 
+  // What stands beside `value` when it is set from outside, as from a model: such that updates go on from it.
+  virtual void state_of(std::span<const float> value, std::span<float> state) const;
+
   // Many rows that lie one after the other; the built-in updaters do these in one loop.
   virtual void update_rows(float* values, float* states, const float* pushed, size_t rows, size_t width) const;
 };

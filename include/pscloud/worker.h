@@ -98,6 +98,13 @@ class Worker {
   virtual int parts() const = 0;
   virtual Result<ScannedRows> scan(const Table& table, int part, uint64_t first, ScanKind kind) = 0;
 
+  // Puts rows in place of what is there, or makes them, in the order of `keys`, which differ but need not increase.
+  // `floats` of each row are as a scan has brought them: values and state (kState), or values alone (kAll), to which
+  // the updater then makes the state that lets training go on from them. At once, whatever the table's consistency:
+  // for tables that nobody pushes to meanwhile.
+  virtual Ticket set_rows(const Table& table, std::span<const Key> keys, std::span<const float> floats,
+                          ScanKind kind) = 0;
+
   // Work that the workers share out among them, under a name. The first to offer it makes it; false: it was made of
   // other items than these.
   virtual Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) = 0;

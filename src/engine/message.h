@@ -135,6 +135,13 @@ struct ScanMessage {
   ScanKind kind = ScanKind::kCount;
 };
 
+// Puts rows whole in place of what is there: values and state as a scan of kState brings them, or values alone (kAll).
+struct SetRowsMessage {
+  ScanKind kind = ScanKind::kAll;
+  std::vector<Key> keys;
+  std::vector<float> floats;
+};
+
 SharedBuffer encode(const JoinMessage& message);
 SharedBuffer encode(const View& message);
 SharedBuffer encode(const HeartbeatMessage& message);
@@ -151,6 +158,7 @@ SharedBuffer encode(const TallyMessage& message);
 SharedBuffer encode(const TallyReplyMessage& message);
 SharedBuffer encode(const ScanMessage& message);
 SharedBuffer encode(const ScannedRows& rows);
+SharedBuffer encode(const SetRowsMessage& message);
 
 template <class Message>
 Result<Message> decode(Bytes bytes);
@@ -186,6 +194,8 @@ template <>
 Result<ScanMessage> decode(Bytes bytes);
 template <>
 Result<ScannedRows> decode(Bytes bytes);
+template <>
+Result<SetRowsMessage> decode(Bytes bytes);
 
 // Credit, as replies carry it: what a worker may have unanswered at one owner.
 struct Credit {

@@ -141,6 +141,7 @@ RC_GTEST_PROP(Message, ScanComesBackAndNoPrefixOfItDoes,
   const auto kind = *rc::gen::element(ScanKind::kCount, ScanKind::kNonzero, ScanKind::kAll, ScanKind::kState);
   check_round_trip(ScanMessage{first, kind});
   check_round_trip(ScannedRows{first, rows, keys, floats});
+  check_round_trip(SetRowsMessage{*rc::gen::element(ScanKind::kAll, ScanKind::kState), keys, floats});
 }
 
 template <class Message>
@@ -175,6 +176,7 @@ TEST(Message, AnyBytesGiveTheMessageTheyAreOrCorrupt) {
     check_any_bytes<TallyReplyMessage>(bytes);
     check_any_bytes<ScanMessage>(bytes);
     check_any_bytes<ScannedRows>(bytes);
+    check_any_bytes<SetRowsMessage>(bytes);
   }
 }
 
@@ -232,6 +234,9 @@ TEST(Message, NumbersThatNameNothingAreRefused) {
   error[0] = std::byte{6};
   EXPECT_FALSE(decode<ErrorMessage>(error).has_value());
   auto view = bytes_in(encode(View{}));
+  auto set = bytes_in(encode(SetRowsMessage{}));
+  set[0] = static_cast<std::byte>(ScanKind::kNonzero);
+  EXPECT_FALSE(decode<SetRowsMessage>(set).has_value());
   view[8] = std::byte{4};
   EXPECT_FALSE(decode<View>(view).has_value());
 }

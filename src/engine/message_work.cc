@@ -1,4 +1,4 @@
-// Messages about work, tallies and scans; the others are in message.cc.
+// Messages about work, tallies and whole rows; the others are in message.cc.
 
 #include "engine/message.h"
 #include "engine/message_fields.h"
@@ -188,6 +188,26 @@ Result<ScannedRows> decode(Bytes bytes) {
   rows.floats = get_array<float>(reader);
   TRY(reader.finish("rows of a scan"));
   return rows;
+}
+
+SharedBuffer encode(const SetRowsMessage& message) {
+  ByteWriter writer;
+  writer.put(message.kind);
+  put_array(writer, message.keys);
+  put_array(writer, message.floats);
+  return writer.share();
+}
+
+template <>
+Result<SetRowsMessage> decode(Bytes bytes) {
+  ByteReader reader(bytes);
+  bool known = true;
+  SetRowsMessage message;
+  message.kind = get_enum(reader, ScanKind::kAll, ScanKind::kState, known);
+  message.keys = get_array<Key>(reader);
+  message.floats = get_array<float>(reader);
+  TRY(finish(reader, known, "rows to be set"));
+  return message;
 }
 
 }  // namespace pscloud

@@ -67,6 +67,7 @@ std::string_view frame_type_name(FrameType type) {
     case FrameType::kFinishWork: return "finish_work";
     case FrameType::kTally: return "tally";
     case FrameType::kScan: return "scan";
+    case FrameType::kSetRows: return "set_rows";
   }
   return "unknown";
 }

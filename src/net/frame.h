@@ -44,6 +44,7 @@ enum class FrameType : uint8_t {
   kFinishWork = 73,
   kTally = 74,
   kScan = 75,
+  kSetRows = 76,
 };
 bool is_known(FrameType type);
 inline bool is_request(FrameType type) { return type >= FrameType::kCreateTable && type != FrameType::kReply; }

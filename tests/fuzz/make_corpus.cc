@@ -81,6 +81,7 @@ void add_messages(const Corpus& corpus) {
   add(13, "tally_reply", encode(TallyReplyMessage{{1, 0, 0.5}}));
   add(14, "scan", encode(ScanMessage{7, ScanKind::kState}));
   add(15, "scanned", encode(ScannedRows{9, 1, {3, 4}, {0, 0.5f}}));
+  add(16, "set_rows", encode(SetRowsMessage{ScanKind::kState, {4, 3}, {0, 0.5f, 1, 2}}));
 }
 
 void add_payloads(const Corpus& corpus) {

@@ -85,6 +85,10 @@ Result<> OwnedTable::push_pull(Operation& operation, std::span<float> out) {
   });
 }
 
+Result<> OwnedTable::set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) {
+  return grow_by(pending_bytes_, [&] { return store_->set(keys, floats, kind); });
+}
+
 Result<SharedBuffer> OwnedTable::borrow(uint64_t first, uint32_t count) const {
   return share(bytes_of(TRY(store_->view_range(first, count))), nullptr, Buffer::kBorrowed);
 }

@@ -60,6 +60,9 @@ class OwnedTable {
   // Where the rows of a pull in place lie, or for no rows the versions of all; in memory from `lend`.
   Result<SharedBuffer> pull_in_place(const Operation& operation, const Lender& lend);
 
+  // As TableStore's. Takes effect at once, even if the table is bsp.
+  Result<> set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind);
+
   // As TableStore's. What has not taken effect yet is not in it.
   ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const {
     return store_->scan(first, rows_max, kind);

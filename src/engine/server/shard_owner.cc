@@ -184,6 +184,10 @@ bool ShardOwner::take_in(Session& session, const Frame& frame) {
       accept();
       reply(session, header.seq, message(scan_table(frame)));
       return true;
+    case FrameType::kSetRows:
+      accept();
+      reply(session, header.seq, message(set_rows(frame)));
+      return true;
     case FrameType::kOfferWork:
     case FrameType::kTakeWork:
     case FrameType::kFinishWork:

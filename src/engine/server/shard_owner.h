@@ -106,9 +106,11 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   Result<SharedBuffer> create_table(const Frame& frame);
   Result<SharedBuffer> open_table(const Frame& frame);
   Result<SharedBuffer> scan_table(const Frame& frame) const;
+  Result<SharedBuffer> set_rows(const Frame& frame);
   Result<> finish_clock(Session& session, const FrameHeader& header);
   void gate_operation(Session& session, Operation operation);
   void serve(Session& session, Operation& operation, bool repeated);
+  void share_memory(OwnedTable& table) const;  // what the other tables leave it
   Result<EncodedPayload> pull_in_place(const Session& session, OwnedTable& table, const Operation& operation);
   void advance();
 

@@ -53,6 +53,22 @@ Result<SharedBuffer> ShardOwner::scan_table(const Frame& frame) const {
   return encode(found->scan(message.first, most, message.kind));
 }
 
+Result<SharedBuffer> ShardOwner::set_rows(const Frame& frame) {
+  const SetRowsMessage message = TRY(decode<SetRowsMessage>(frame.bytes()));
+  const auto found = tables_.find(frame.header.table);
+  if (found == tables_.end()) return not_found("no table with id {} on this server", frame.header.table);
+  OwnedTable& table = *found->second.rows;
+  share_memory(table);
+  TRY(table.set(message.keys, message.floats, message.kind));
+  pushed_rows_.add(message.keys.size());
+  return SharedBuffer();
+}
+
+void ShardOwner::share_memory(OwnedTable& table) const {
+  const uint64_t others = table_bytes() - table.bytes();
+  table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
+}
+
 Result<Operation> ShardOwner::read_operation(Session& session, const Frame& frame, bool& keys_unknown) {
   const FrameHeader& header = frame.header;
   const auto found = tables_.find(header.table);
@@ -114,8 +130,7 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
     if (pulls) pulled_rows_.add(count);
     if (!pushes) return borrow ? Result<>() : table.pull(operation, values);
     pushed_rows_.add(count);
-    const uint64_t others = table_bytes() - table.bytes();
-    table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
+    share_memory(table);
     return pulls && !borrow ? table.push_pull(operation, values) : table.push(operation);
   };
   const auto outcome = [&]() -> Result<EncodedPayload> {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 
 #include "base/log.h"
@@ -459,6 +460,26 @@ TEST_F(ShardOwnerTest, AFailedJobSaysWhy) {
   failed.nodes = {self};
   give(scheduler_, FrameType::kView, 0, 0, encode(failed));
   EXPECT_THAT(owner_->outcome().error().message, HasSubstr("worker 3 died"));
+}
+
+TEST_F(ShardOwnerTest, SetsRowsOnceAndOnlyWholeOnes) {
+  run();
+  const auto set = [&](uint64_t seq, const SetRowsMessage& message) {
+    give(kAnna, FrameType::kSetRows, kAnna, seq, encode(message), [](FrameHeader& h) { h.table = table_id("w"); });
+    return transport_.take(kAnna).at(0);
+  };
+  const uint64_t seq = ++seq_[kAnna];
+  EXPECT_EQ(set(seq, {ScanKind::kState, {9, 7}, {1, 5}}).header.flags & kFlagError, 0);
+  EXPECT_EQ(value(), 5);
+  ask(FrameType::kPush, kAnna);
+  transport_.take();
+  EXPECT_EQ(set(seq, {ScanKind::kState, {9, 7}, {1, 5}}).header.flags & kFlagError, 0);  // its answer was lost
+  EXPECT_EQ(value(), 6);
+
+  EXPECT_THAT(text(set(++seq_[kAnna], {ScanKind::kState, {7}, {1, 2}})), HasSubstr("need 1 floats, not 2"));
+  EXPECT_THAT(text(set(++seq_[kAnna], {ScanKind::kAll, {7, 9, 7}, {1, 2, 3}})), HasSubstr("key 7 stands there twice"));
+  EXPECT_THAT(text(set(++seq_[kAnna], {ScanKind::kAll, {9, 7}, {1, NAN}})), HasSubstr("the row of key 7 has nan"));
+  EXPECT_EQ(value(), 6);
 }
 
 }  // namespace

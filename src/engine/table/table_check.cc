@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/vector_clones.h"
@@ -41,7 +42,7 @@ Result<> check_keys_increase(std::span<const Key> keys) {
   return {};
 }
 
-Result<> check_float_count(size_t rows, uint32_t width, size_t floats) {
+Result<> check_float_count(size_t rows, size_t width, size_t floats) {
   if (floats % width == 0 && floats / width == rows) return {};
   return invalid("{} rows of width {} need {} floats, not {}", rows, width, rows * width, floats);
 }
@@ -59,6 +60,19 @@ size_t first_not_finite(std::span<const float> values, const float* next) {
       return static_cast<size_t>(std::ranges::find_if(block, is_bad) - block.begin()) + begin;
   }
   return values.size();
+}
+
+Result<> check_rows_to_set(std::span<const Key> keys, std::span<const float> floats, size_t each) {
+  TRY(check_float_count(keys.size(), each, floats.size()));
+  if (!increase(keys.data(), keys.size())) {
+    std::vector<Key> sorted(keys.begin(), keys.end());
+    std::ranges::sort(sorted);
+    const auto twice = std::ranges::adjacent_find(sorted);
+    if (twice != sorted.end()) return invalid("the key {} stands there twice; nothing was changed", *twice);
+  }
+  const size_t bad = first_not_finite(floats);
+  if (bad == floats.size()) return {};
+  return invalid("the row of key {} has {} among its floats; nothing was changed", keys[bad / each], floats[bad]);
 }
 
 void fill_initial(const InitialValues& initial, Key key, std::span<float> row) {

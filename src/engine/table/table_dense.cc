@@ -84,6 +84,27 @@ Result<> DenseTable::prepare_push_range(uint64_t first, std::span<const float> v
   return check_values(first, {}, values).at(place_);
 }
 
+Result<> DenseTable::set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) {
+  const size_t each = this->floats(kind);
+  TRY(check_rows_to_set(keys, floats, each).at(place_));
+  for (const Key key : keys) TRY(check_range(key, spec_.width).at(place_));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint64_t row = keys[i] - first_row_;
+    const float* const from = floats.data() + i * each;
+    const std::span value(values() + row * spec_.width, spec_.width);
+    const std::span state(states() + row * state_width_, state_width_);
+    versions_.begin(row, 1);
+    std::ranges::copy_n(from, spec_.width, value.begin());
+    versions_.end(row, 1);
+    if (kind == ScanKind::kState) {
+      std::ranges::copy_n(from + spec_.width, state_width_, state.begin());
+    } else {
+      updater_->state_of(value, state);
+    }
+  }
+  return {};
+}
+
 Result<PublishedRows> DenseTable::publish(const Lender& lend) {
   if (!values_) return published_;
   const size_t value_bytes = values_bytes();

@@ -193,5 +193,18 @@ RC_GTEST_PROP(DenseTable, BehavesAsAMapOfRows, ()) {
   }
 }
 
+TEST(DenseTable, RowsThatAreSetAreThoseThatWereScanned) {
+  const TableSpec spec{.name = "d", .kind = TableKind::kDense, .rows = 8, .updater = {"adagrad", {}}};
+  const UpdaterCatalog catalog;
+  const auto table = TableStore::make(spec, catalog, 4, 4, 1 << 24).value();
+  ASSERT_TRUE(table->push(std::vector<Key>{4, 6}, std::vector<float>{1, 2}));
+  const ScannedRows rows = table->scan(0, 10, ScanKind::kState);
+  const auto copy = TableStore::make(spec, catalog, 4, 4, 1 << 24).value();
+  ASSERT_TRUE(copy->set(rows.keys, rows.floats, ScanKind::kState));
+  EXPECT_EQ(copy->scan(0, 10, ScanKind::kState), rows);
+  EXPECT_FALSE(copy->set(std::vector<Key>{5, 3}, std::vector<float>{9, 9}, ScanKind::kAll));
+  EXPECT_EQ(copy->scan(0, 10, ScanKind::kState), rows);
+}
+
 }  // namespace
 }  // namespace pscloud

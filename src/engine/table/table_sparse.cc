@@ -147,6 +147,19 @@ ScannedRows SparseTable::scan(uint64_t first, uint64_t rows_max, ScanKind kind) 
   });
 }
 
+Result<> SparseTable::set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) {
+  const size_t each = this->floats(kind);
+  TRY(check_rows_to_set(keys, floats, each).at(place_));
+  RowMemo memo;
+  TRY(find_or_make(keys, memo));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    float* const row = rows_.floats(memo.rows[i]);
+    std::copy_n(floats.data() + i * each, each, row);
+    if (kind != ScanKind::kState) updater_->state_of({row, spec_.width}, {row + spec_.width, state_width_});
+  }
+  return {};
+}
+
 Result<> SparseTable::prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) {
   TRY(check_keys(keys, values.size(), memo).at(place_));
   TRY(check_values(keys, values).at(place_));

@@ -387,5 +387,38 @@ RC_GTEST_PROP(SparseTable, BehavesAsAMapOfRows, ()) {
   }
 }
 
+TEST(SparseTable, RowsThatAreSetAreThoseThatWereScanned) {
+  const TableSpec spec{.name = "w", .width = 2, .updater = {"adagrad", {}}};
+  const UpdaterCatalog catalog;
+  const auto table = TableStore::make(spec, catalog, 0, 0, 1 << 24).value();
+  ASSERT_TRUE(table->push(std::vector<Key>{8, 9}, std::vector<float>{1, 2, 3, 4}));
+  ASSERT_TRUE(table->push(std::vector<Key>{1, 9}, std::vector<float>{5, 6, 7, 8}));
+  const ScannedRows rows = table->scan(0, 10, ScanKind::kState);
+  ASSERT_EQ(rows.keys, (std::vector<Key>{8, 9, 1}));
+
+  const auto copy = TableStore::make(spec, catalog, 0, 0, 1 << 24).value();
+  ASSERT_TRUE(copy->set(rows.keys, rows.floats, ScanKind::kState));
+  EXPECT_EQ(copy->scan(0, 10, ScanKind::kState), rows);  // their order too
+  ASSERT_TRUE(copy->push(std::vector<Key>{1}, std::vector<float>{1, 1}));
+  ASSERT_TRUE(copy->set(rows.keys, rows.floats, ScanKind::kState));
+  EXPECT_EQ(copy->scan(0, 10, ScanKind::kState), rows);
+
+  // Values alone: the updater's state of them.
+  ASSERT_TRUE(copy->set(std::vector<Key>{9}, std::vector<float>{3, 4}, ScanKind::kAll));
+  const ScannedRows one = copy->scan(1, 1, ScanKind::kState);
+  EXPECT_EQ(one.floats, (std::vector<float>{3, 4, 0, 0}));
+}
+
+TEST(SparseTable, RowsThatDoNotFitAreNotSet) {
+  const UpdaterCatalog catalog;
+  const auto table = TableStore::make({.name = "w"}, catalog, 0, 0, 1 << 16).value();
+  std::vector<Key> keys(100000);
+  std::iota(keys.begin(), keys.end(), 0);
+  const auto set = table->set(keys, std::vector<float>(keys.size()), ScanKind::kAll);
+  ASSERT_FALSE(set);
+  EXPECT_NE(set.error().message.find("nothing was changed"), std::string::npos) << set.error().message;
+  EXPECT_EQ(table->rows(), 0u);
+}
+
 }  // namespace
 }  // namespace pscloud

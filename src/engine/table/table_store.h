@@ -52,6 +52,10 @@ class TableStore {
   virtual Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo = nullptr) = 0;
   virtual Result<> prepare_push_range(uint64_t first, std::span<const float> values) = 0;
 
+  // Puts rows in place of what is there, or makes them: floats(kind) of each, kind being kAll or kState. For kAll the
+  // updater says the state. Keys differ; new rows get their numbers in the order of the keys.
+  virtual Result<> set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) = 0;
+
   // Other processes can read the rows from now on, in memory from `lend`: the first call moves them there.
   // kInvalid for a sparse table.
   virtual Result<PublishedRows> publish(const Lender& lend) = 0;

@@ -53,6 +53,8 @@ Result<std::vector<float>> read_numbers(const UpdaterSpec& spec, std::initialize
   return numbers;
 }
 
+void Updater::state_of(std::span<const float>, std::span<float> state) const { std::ranges::fill(state, 0.0f); }
+
 void Updater::update_rows(float* values, float* states, const float* pushed, size_t rows, size_t width) const {
   const size_t state_floats = state_width(width);
   for (size_t row = 0; row < rows; ++row) {

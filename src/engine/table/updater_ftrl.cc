@@ -48,6 +48,16 @@ class Ftrl final : public RunUpdater {
     pscloud::update(values, states, pushed, rows * width, numbers_);
   }
 
+  // The z that gives back w before any gradient has come, s being 0.
+  void state_of(std::span<const float> value, std::span<float> state) const override {
+    const float shrinkage = numbers_.beta / numbers_.alpha + numbers_.lambda2;
+    for (size_t i = 0; i < value.size(); ++i) {
+      const float w = value[i];
+      state[2 * i] = w == 0 ? 0 : -w * shrinkage - std::copysign(numbers_.lambda1, w);
+      state[2 * i + 1] = 0;
+    }
+  }
+
  private:
   const Numbers numbers_;
 };

@@ -311,5 +311,32 @@ TEST(UpdaterCatalog, UsersOwnUpdaterNeedsOnlyOneRow) {
   EXPECT_EQ(values, (std::vector<float>{1, 5, 9, 4}));
 }
 
+// What one whose weights were set makes of a gradient of 0 is these weights, but for rounding.
+TEST(Updater, TheStateOfASetValueGivesItBack) {
+  const UpdaterCatalog catalog;
+  for (const UpdaterSpec& spec :
+       {UpdaterSpec{"ftrl", {{"alpha", 0.3f}, {"lambda1", 2}, {"lambda2", 0.5f}}}, UpdaterSpec{"ftrl", {{"decay", 0}}},
+        UpdaterSpec{"adagrad", {}}, UpdaterSpec{"adam", {}}, UpdaterSpec{"sgd", {}}}) {
+    const auto updater = catalog.make(spec).value();
+    for (const float weight : {-3.5f, -1e-6f, 0.0f, 0.25f}) {
+      std::vector<float> value{weight};
+      std::vector<float> state(updater->state_width(1), 9.0f);
+      updater->state_of(value, state);
+      updater->update(value, state, std::vector<float>{0});
+      EXPECT_NEAR(value[0], weight, std::abs(weight) * 1e-6) << spec.name;
+    }
+  }
+}
+
+// The gradient that comes first moves it as far as it moves a weight that began at 0: alpha / beta for small ones.
+TEST(Updater, FtrlGoesOnFromASetValue) {
+  const auto updater = UpdaterCatalog().make({"ftrl", {{"alpha", 0.1f}, {"beta", 1}, {"lambda1", 1}}}).value();
+  std::vector<float> value{2};
+  std::vector<float> state(2);
+  updater->state_of(value, state);
+  updater->update(value, state, std::vector<float>{0.01f});
+  EXPECT_NEAR(value[0], 2 - 0.1f * 0.01f / 1.01f, 1e-5);
+}
+
 }  // namespace
 }  // namespace pscloud

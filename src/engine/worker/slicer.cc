@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/key_range.h"
+#include "engine/message.h"
 
 namespace pscloud {
 
@@ -124,6 +126,35 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       }
       slices.push_back(std::move(slice));
     }
+  }
+  return in_turn(std::move(slices), owners);
+}
+
+std::vector<Slice> slice_rows_to_set(TableId table, const TableSpec& spec, uint32_t owners, std::span<const Key> keys,
+                                     std::span<const float> floats, ScanKind kind) {
+  const bool dense = spec.kind == TableKind::kDense;
+  const size_t each = keys.empty() ? 0 : floats.size() / keys.size();
+  const size_t most = rows_per_part(sizeof(Key) + each * sizeof(float));
+  std::vector<Slice> slices;
+  std::vector<SetRowsMessage> gathered(owners);
+  const auto add_slice = [&](uint32_t owner) {
+    Slice& slice = slices.emplace_back();
+    slice.owner = owner;
+    slice.part.type = FrameType::kSetRows;
+    slice.part.table = table;
+    gathered[owner].kind = kind;
+    slice.part.raw = encode(std::exchange(gathered[owner], {}));
+  };
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint32_t owner = dense ? owner_of_row(keys[i], spec.rows, owners) : owner_of(keys[i], owners);
+    SetRowsMessage& message = gathered[owner];
+    message.keys.push_back(keys[i]);
+    const auto row = floats.subspan(i * each, each);
+    message.floats.insert(message.floats.end(), row.begin(), row.end());
+    if (message.keys.size() == most) add_slice(owner);
+  }
+  for (uint32_t owner = 0; owner < owners; ++owner) {
+    if (!gathered[owner].keys.empty()) add_slice(owner);
   }
   return in_turn(std::move(slices), owners);
 }

@@ -32,6 +32,10 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
                               uint32_t owners, std::span<const Key> keys, std::span<const float> values,
                               std::span<float> out);
 
+// Rows to be set: as many floats of each key; `keys` in any order, which those of one owner keep.
+std::vector<Slice> slice_rows_to_set(TableId table, const TableSpec& spec, uint32_t owners, std::span<const Key> keys,
+                                     std::span<const float> floats, ScanKind kind);
+
 // The same for rows first, first+1, ... of a dense table.
 std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_ptr<const TableSpec>& spec,
                               uint32_t owners, uint64_t first, uint64_t rows, std::span<const float> values,

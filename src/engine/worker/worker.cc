@@ -8,6 +8,7 @@
 #include "engine/message.h"
 #include "engine/node_loop.h"
 #include "engine/worker/budget.h"
+#include "engine/worker/request_check.h"
 #include "engine/worker/slicer.h"
 #include "engine/worker/ticket.h"
 #include "engine/worker/view_request.h"
@@ -172,6 +173,16 @@ class WorkerImpl final : public Worker {
     const SharedBuffer answer = TRY(to_owner(static_cast<uint32_t>(part), fmt::format("scan of table '{}'", spec->name),
                                              FrameType::kScan, encode(message), table.id));
     return decode<ScannedRows>(bytes_in(answer));
+  }
+
+  Ticket set_rows(const Table& table, std::span<const Key> keys, std::span<const float> floats,
+                  ScanKind kind) override {
+    auto known = spec_of(table);
+    if (!known) return failed(known.error());
+    const TableSpec& spec = **known;
+    if (auto checked = check_set_request(spec, keys, floats.size(), kind); !checked) return failed(checked.error());
+    return submit(FrameType::kSetRows, spec, keys.size_bytes() + floats.size_bytes(),
+                  [&] { return slice_rows_to_set(table.id, spec, owners_, keys, floats, kind); });
   }
 
   Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) override {
@@ -353,8 +364,8 @@ class WorkerImpl final : public Worker {
     auto known = spec_of(table);
     if (!known) return failed(known.error());
     const auto spec = *std::move(known);
-    if (auto checked = check_keys(*spec, keys); !checked) return failed(checked.error());
-    if (auto checked = check_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked)
+    if (auto checked = check_request_keys(*spec, keys); !checked) return failed(checked.error());
+    if (auto checked = check_request_sizes(*spec, type, keys.size(), values.size(), out.size()); !checked)
       return failed(checked.error());
     return submit(type, *spec, keys.size_bytes() + values.size_bytes() + out.size_bytes(),
                   [&] { return slice_keys(type, table.id, spec, owners_, keys, values, out); });
@@ -369,36 +380,13 @@ class WorkerImpl final : public Worker {
       return failed(invalid("table '{}' is sparse and has no numbered rows: use push and pull with keys", spec->name));
     }
     const size_t rows = std::max(values.size(), out.size()) / spec->width;
-    if (auto checked = check_sizes(*spec, type, rows, values.size(), out.size()); !checked)
+    if (auto checked = check_request_sizes(*spec, type, rows, values.size(), out.size()); !checked)
       return failed(checked.error());
     if (first > spec->rows || rows > spec->rows - first) {
       return failed(invalid("rows {} to {} of table '{}': it has {}", first, first + rows, spec->name, spec->rows));
     }
     return submit(type, *spec, values.size_bytes() + out.size_bytes(),
                   [&] { return slice_rows(type, table.id, spec, owners_, first, rows, values, out); });
-  }
-
-  static Result<> check_keys(const TableSpec& spec, std::span<const Key> keys) {
-    for (size_t i = 1; i < keys.size(); ++i) {
-      if (keys[i] > keys[i - 1]) continue;
-      return invalid(
-          "keys for table '{}' must strictly increase, but position {} has {} after {}: sort them and add up what "
-          "is repeated",
-          spec.name, i, keys[i], keys[i - 1]);
-    }
-    if (spec.kind == TableKind::kDense && !keys.empty() && keys.back() >= spec.rows) {
-      return invalid("row {} of table '{}': it has {}", keys.back(), spec.name, spec.rows);
-    }
-    return {};
-  }
-
-  static Result<> check_sizes(const TableSpec& spec, FrameType type, size_t rows, size_t values, size_t out) {
-    const size_t floats = rows * spec.width;
-    const bool pushes = type != FrameType::kPull;
-    const bool pulls = type != FrameType::kPush;
-    if ((!pushes || values == floats) && (!pulls || out == floats)) return {};
-    return invalid("{} rows of table '{}', which is {} wide, are {} floats, not {}", rows, spec.name, spec.width,
-                   floats, pushes && values != floats ? values : out);
   }
 
   template <class Slicing>

@@ -165,5 +165,53 @@ TEST_F(WorkerWorkTest, ADenseTableIsScannedByRows) {
   EXPECT_TRUE(worker->leave());
 }
 
+// As a checkpoint is: scanned from two servers, set on three.
+TEST_F(WorkerWorkTest, ScannedRowsCanBeSetOnAnyNumberOfServers) {
+  TableSpec spec;
+  spec.name = "t";
+  spec.updater = {"ftrl", {}};
+  std::vector<Key> keys(200000);  // more than a message holds
+  std::vector<float> gradient(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = i * 3;
+    gradient[i] = 1 + static_cast<float>(i % 100);
+  }
+  std::vector<ScannedRows> saved;
+  std::vector<float> before(keys.size());
+  {
+    const TestingCluster cluster({.servers = 2});
+    const auto worker = cluster.worker();
+    const Table table = worker->create_table(spec).value();
+    ASSERT_TRUE(worker->push(table, keys, gradient).wait());
+    for (int part = 0; part < worker->parts(); ++part) {
+      for (uint64_t first = 0;;) {
+        saved.push_back(worker->scan(table, part, first, ScanKind::kState).value());
+        if (saved.back().next == first) break;
+        first = saved.back().next;
+      }
+    }
+    ASSERT_TRUE(worker->push(table, keys, gradient).wait());
+    ASSERT_TRUE(worker->pull(table, keys, before).wait());
+    EXPECT_TRUE(worker->leave());
+  }
+  const TestingCluster cluster({.servers = 3});
+  const auto worker = cluster.worker();
+  const Table table = worker->create_table(spec).value();
+  for (const ScannedRows& rows : saved) {
+    ASSERT_TRUE(worker->set_rows(table, rows.keys, rows.floats, ScanKind::kState).wait());
+  }
+  ASSERT_TRUE(worker->push(table, keys, gradient).wait());
+  std::vector<float> after(keys.size());
+  ASSERT_TRUE(worker->pull(table, keys, after).wait());
+  EXPECT_EQ(after, before);
+
+  const std::vector<Key> two{1, 2};
+  const std::vector<float> three{1, 2, 3};
+  EXPECT_THAT(worker->set_rows(table, two, three, ScanKind::kState).wait().error().message, HasSubstr("3 floats"));
+  EXPECT_THAT(worker->set_rows(table, two, std::vector<float>{1, 2}, ScanKind::kState).wait().error().message,
+              HasSubstr("need 6 floats, not 2"));
+  EXPECT_TRUE(worker->leave());
+}
+
 }  // namespace
 }  // namespace pscloud
