@@ -107,10 +107,15 @@ class Worker {
 
   // Work that the workers share out among them, under a name. The first to offer it makes it; false: it was made of
   // other items than these.
-  virtual Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) = 0;
+  virtual Result<bool> offer_work(std::string_view pool, std::span<const std::string> items,
+                                  SlowWork slow = SlowWork::kRepeat) = 0;
   // An item of it; nothing when all are done. Waits while others have the last ones: one of those that dies or is very
   // slow loses its item to whom waits.
   virtual Result<std::optional<WorkItem>> take_work(std::string_view pool) = 0;
+  // A pause: no item is given any more; when those under way are done take_work() gives the pause itself, to everybody,
+  // until somebody resumes it. Numbers of pauses increase. False if it had no effect: another pause was first.
+  virtual Result<bool> pause_work(std::string_view pool, uint64_t number) = 0;
+  virtual Result<bool> resume_work(std::string_view pool, uint64_t number) = 0;
   // False if it does not count: another had done the item before. If it does, adds to the tally of the same name.
   virtual Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends = {}) = 0;
 

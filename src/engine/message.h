@@ -95,11 +95,12 @@ struct ErrorMessage {
 struct OfferWorkMessage {
   std::string pool;
   std::vector<std::string> items;
+  SlowWork slow = SlowWork::kRepeat;
 };
 
-// An item for the worker that asked, or none yet, or none any more.
+// An item for the worker that asked, or none yet, or none any more, or the number of a pause.
 struct TakenMessage {
-  enum class State : uint8_t { kGiven = 0, kWait = 1, kEnd = 2 };
+  enum class State : uint8_t { kGiven = 0, kWait = 1, kEnd = 2, kPause = 3 };
   State state = State::kWait;
   WorkItem item;
   std::string waiting_for;
@@ -110,6 +111,13 @@ struct FinishWorkMessage {
   std::string pool;
   uint64_t number = 0;
   std::vector<Addend> addends;
+};
+
+// Begins a pause, or ends the one of that number.
+struct PauseWorkMessage {
+  std::string pool;
+  uint64_t number = 0;
+  bool begins = false;
 };
 
 struct YesNoMessage {
@@ -153,6 +161,7 @@ SharedBuffer encode(const TableSpec& spec);
 SharedBuffer encode(const OfferWorkMessage& message);
 SharedBuffer encode(const TakenMessage& message);
 SharedBuffer encode(const FinishWorkMessage& message);
+SharedBuffer encode(const PauseWorkMessage& message);
 SharedBuffer encode(const YesNoMessage& message);
 SharedBuffer encode(const TallyMessage& message);
 SharedBuffer encode(const TallyReplyMessage& message);
@@ -184,6 +193,8 @@ template <>
 Result<TakenMessage> decode(Bytes bytes);
 template <>
 Result<FinishWorkMessage> decode(Bytes bytes);
+template <>
+Result<PauseWorkMessage> decode(Bytes bytes);
 template <>
 Result<YesNoMessage> decode(Bytes bytes);
 template <>

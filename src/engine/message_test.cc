@@ -118,18 +118,21 @@ std::vector<Addend> any_addends() {
 }
 
 RC_GTEST_PROP(Message, OfferOfWorkComesBackAndNoPrefixOfItDoes, ()) {
-  OfferWorkMessage message{any_text(kNameBytesMax), {}};
+  OfferWorkMessage message{any_text(kNameBytesMax), {}, *rc::gen::element(SlowWork::kRepeat, SlowWork::kAwait)};
   for (int i = *rc::gen::inRange(0, 5); i > 0; --i) message.items.push_back(any_text(kTextBytesMax));
   check_round_trip(message);
 }
 RC_GTEST_PROP(Message, WorkComesBackAndNoPrefixOfItDoes, (uint64_t number, bool repeated)) {
   using State = TakenMessage::State;
-  check_round_trip(TakenMessage{*rc::gen::element(State::kGiven, State::kWait, State::kEnd),
+  check_round_trip(TakenMessage{*rc::gen::element(State::kGiven, State::kWait, State::kEnd, State::kPause),
                                 {number, any_text(kTextBytesMax), repeated},
                                 any_text(kTextBytesMax)});
 }
 RC_GTEST_PROP(Message, EndOfWorkComesBackAndNoPrefixOfItDoes, (uint64_t number)) {
   check_round_trip(FinishWorkMessage{any_text(kNameBytesMax), number, any_addends()});
+}
+RC_GTEST_PROP(Message, PauseComesBackAndNoPrefixOfItDoes, (uint64_t number, bool begins)) {
+  check_round_trip(PauseWorkMessage{any_text(kNameBytesMax), number, begins});
 }
 RC_GTEST_PROP(Message, YesAndNoComeBack, (bool yes)) { check_round_trip(YesNoMessage{yes}); }
 RC_GTEST_PROP(Message, TallyComesBackAndNoPrefixOfItDoes, (uint32_t first, uint32_t count, std::vector<double> sums)) {
@@ -171,6 +174,7 @@ TEST(Message, AnyBytesGiveTheMessageTheyAreOrCorrupt) {
     check_any_bytes<OfferWorkMessage>(bytes);
     check_any_bytes<TakenMessage>(bytes);
     check_any_bytes<FinishWorkMessage>(bytes);
+    check_any_bytes<PauseWorkMessage>(bytes);
     check_any_bytes<YesNoMessage>(bytes);
     check_any_bytes<TallyMessage>(bytes);
     check_any_bytes<TallyReplyMessage>(bytes);

@@ -44,17 +44,20 @@ SharedBuffer encode(const OfferWorkMessage& message) {
   writer.put_text(message.pool);
   writer.put(static_cast<uint32_t>(message.items.size()));
   for (const std::string& item : message.items) writer.put_text(item);
+  writer.put(message.slow);
   return writer.share();
 }
 
 template <>
 Result<OfferWorkMessage> decode(Bytes bytes) {
   ByteReader reader(bytes);
+  bool known = true;
   OfferWorkMessage message;
   message.pool = reader.get_text(kNameBytesMax);
   message.items.resize(reader.get_count(sizeof(uint32_t)));
   for (std::string& item : message.items) item = reader.get_text(kTextBytesMax);
-  TRY(reader.finish("an offer of work"));
+  message.slow = get_enum(reader, SlowWork::kRepeat, SlowWork::kAwait, known);
+  TRY(finish(reader, known, "an offer of work"));
   return message;
 }
 
@@ -73,7 +76,7 @@ Result<TakenMessage> decode(Bytes bytes) {
   ByteReader reader(bytes);
   bool known = true;
   TakenMessage message;
-  message.state = get_enum(reader, TakenMessage::State::kGiven, TakenMessage::State::kEnd, known);
+  message.state = get_enum(reader, TakenMessage::State::kGiven, TakenMessage::State::kPause, known);
   message.item.number = reader.get<uint64_t>();
   message.item.text = reader.get_text(kTextBytesMax);
   message.item.repeated = get_bool(reader, known);
@@ -98,6 +101,26 @@ Result<FinishWorkMessage> decode(Bytes bytes) {
   message.number = reader.get<uint64_t>();
   message.addends = get_addends(reader);
   TRY(reader.finish("an end of work"));
+  return message;
+}
+
+SharedBuffer encode(const PauseWorkMessage& message) {
+  ByteWriter writer;
+  writer.put_text(message.pool);
+  writer.put(message.number);
+  writer.put(static_cast<uint8_t>(message.begins));
+  return writer.share();
+}
+
+template <>
+Result<PauseWorkMessage> decode(Bytes bytes) {
+  ByteReader reader(bytes);
+  bool known = true;
+  PauseWorkMessage message;
+  message.pool = reader.get_text(kNameBytesMax);
+  message.number = reader.get<uint64_t>();
+  message.begins = get_bool(reader, known);
+  TRY(finish(reader, known, "a pause of work"));
   return message;
 }
 

@@ -68,6 +68,7 @@ std::string_view frame_type_name(FrameType type) {
     case FrameType::kTally: return "tally";
     case FrameType::kScan: return "scan";
     case FrameType::kSetRows: return "set_rows";
+    case FrameType::kPauseWork: return "pause_work";
   }
   return "unknown";
 }

@@ -45,6 +45,7 @@ enum class FrameType : uint8_t {
   kTally = 74,
   kScan = 75,
   kSetRows = 76,
+  kPauseWork = 77,
 };
 bool is_known(FrameType type);
 inline bool is_request(FrameType type) { return type >= FrameType::kCreateTable && type != FrameType::kReply; }

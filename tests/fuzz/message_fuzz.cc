@@ -21,10 +21,10 @@ void run(Bytes bytes) {
 }
 
 constexpr void (*kDecoders[])(Bytes) = {
-    run<JoinMessage>,       run<View>,          run<HeartbeatMessage>, run<LeaveMessage>,      run<TextMessage>,
-    run<SyncReplyMessage>,  run<ErrorMessage>,  run<TableSpec>,        run<OfferWorkMessage>,  run<TakenMessage>,
-    run<FinishWorkMessage>, run<YesNoMessage>,  run<TallyMessage>,     run<TallyReplyMessage>, run<ScanMessage>,
-    run<ScannedRows>,       run<SetRowsMessage>};
+    run<JoinMessage>,       run<View>,           run<HeartbeatMessage>, run<LeaveMessage>,      run<TextMessage>,
+    run<SyncReplyMessage>,  run<ErrorMessage>,   run<TableSpec>,        run<OfferWorkMessage>,  run<TakenMessage>,
+    run<FinishWorkMessage>, run<YesNoMessage>,   run<TallyMessage>,     run<TallyReplyMessage>, run<ScanMessage>,
+    run<ScannedRows>,       run<SetRowsMessage>, run<PauseWorkMessage>};
 
 }  // namespace
 }  // namespace pscloud

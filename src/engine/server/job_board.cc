@@ -17,6 +17,7 @@ Result<SharedBuffer> JobBoard::serve(const Frame& frame, Time now) {
     case FrameType::kTakeWork: return encode(TRY(take(session, TRY(decode<TextMessage>(frame.bytes())).text, now)));
     case FrameType::kFinishWork:
       return encode(YesNoMessage{TRY(finish(session, TRY(decode<FinishWorkMessage>(frame.bytes())), now))});
+    case FrameType::kPauseWork: return encode(YesNoMessage{TRY(pause(TRY(decode<PauseWorkMessage>(frame.bytes()))))});
     default: return encode(TRY(tally(TRY(decode<TallyMessage>(frame.bytes())))));
   }
 }
@@ -33,7 +34,7 @@ Result<bool> JobBoard::offer(OfferWorkMessage message) {
   uint64_t bytes = 0;
   for (const std::string& item : message.items) bytes += item.size() + kEntryBytes;
   TRY(check_room(message.pool, bytes));
-  pools_.emplace(std::move(message.pool), std::move(message.items));
+  pools_.try_emplace(std::move(message.pool), std::move(message.items), message.slow);
   return true;
 }
 
@@ -45,6 +46,11 @@ Result<bool> JobBoard::finish(uint64_t session, const FinishWorkMessage& message
   WorkPool* const pool = TRY(find_pool(message.pool));
   if (pool->may_finish(session, message.number)) TRY(add(message.pool, message.addends));
   return pool->finish(session, message.number, now);
+}
+
+Result<bool> JobBoard::pause(const PauseWorkMessage& message) {
+  WorkPool* const pool = TRY(find_pool(message.pool));
+  return message.begins ? pool->pause(message.number) : pool->resume(message.number);
 }
 
 Result<TallyReplyMessage> JobBoard::tally(const TallyMessage& message) {

@@ -19,8 +19,7 @@ class JobBoard {
   // Names a worker for people.
   explicit JobBoard(std::function<std::string(uint64_t)> name_of) : name_of_(std::move(name_of)) {}
 
-  static bool serves(FrameType type) { return type >= FrameType::kOfferWork && type <= FrameType::kTally; }
-  // Does what a frame of these types asks. kInvalid if there is no room for it.
+  // Does what a frame about work or tallies asks. kInvalid if there is no room for it.
   Result<SharedBuffer> serve(const Frame& frame, Time now);
   // This worker is gone: others get its work.
   void forget(uint64_t session);
@@ -29,6 +28,7 @@ class JobBoard {
   Result<bool> offer(OfferWorkMessage message);
   Result<TakenMessage> take(uint64_t session, const std::string& pool, Time now);
   Result<bool> finish(uint64_t session, const FinishWorkMessage& message, Time now);
+  Result<bool> pause(const PauseWorkMessage& message);
   Result<TallyReplyMessage> tally(const TallyMessage& message);
   Result<> add(const std::string& name, const std::vector<Addend>& addends);
   Result<WorkPool*> find_pool(const std::string& name);

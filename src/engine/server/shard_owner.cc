@@ -191,6 +191,7 @@ bool ShardOwner::take_in(Session& session, const Frame& frame) {
     case FrameType::kOfferWork:
     case FrameType::kTakeWork:
     case FrameType::kFinishWork:
+    case FrameType::kPauseWork:
     case FrameType::kTally: {
       accept();
       const Result<SharedBuffer> answer = board_.serve(frame, clock_.now());

@@ -12,7 +12,8 @@ constexpr int kSlowTimes = 4;
 constexpr Duration kSlowLeast = std::chrono::seconds(5);
 }  // namespace
 
-WorkPool::WorkPool(std::vector<std::string> items) : hash_(hash_of(items)), items_(items.size()) {
+WorkPool::WorkPool(std::vector<std::string> items, SlowWork slow)
+    : hash_(hash_of(items)), slow_(slow), count_(items.size()), items_(items.size()) {
   for (size_t i = 0; i < items.size(); ++i) {
     bytes_ += items[i].size() + sizeof(Item);
     items_[i].text = std::move(items[i]);
@@ -31,12 +32,16 @@ bool WorkPool::Item::held_by(uint64_t session) const {
 }
 
 TakenMessage WorkPool::take(uint64_t session, Time now, const std::function<std::string(uint64_t)>& name_of) {
-  if (!free_.empty()) {
+  // Before the end: the last items may be done in a pause.
+  if (paused_ && held_.empty()) {
+    return {.state = TakenMessage::State::kPause, .item = {.number = last_pause_, .text = {}}, .waiting_for = {}};
+  }
+  if (!free_.empty() && !paused_) {
     const uint64_t number = free_.front();
     free_.pop_front();
     return give(number, session, now);
   }
-  if (done_ == items_.size()) return {.state = TakenMessage::State::kEnd, .item = {}, .waiting_for = {}};
+  if (done_ == count_) return {.state = TakenMessage::State::kEnd, .item = {}, .waiting_for = {}};
   std::string names;
   for (const uint64_t number : held_) {
     const Item& item = items_[number];
@@ -60,15 +65,15 @@ TakenMessage WorkPool::give(uint64_t number, uint64_t session, Time now) {
 
 // Two at most are at it.
 bool WorkPool::is_slow(const Item& item, Time now) const {
-  if (done_ == 0 || item.holders.size() != 1) return false;
+  if (slow_ == SlowWork::kAwait || paused_ || done_ == 0 || item.holders.size() != 1) return false;
   const Duration usual = time_taken_ / static_cast<int64_t>(done_);
   return now - item.holders.front().since > std::max(kSlowLeast, usual * kSlowTimes);
 }
 
 Result<bool> WorkPool::finish(uint64_t session, uint64_t number, Time now) {
-  if (number >= items_.size()) return invalid("item {} of work that has {}", number, items_.size());
+  if (number >= count_) return invalid("item {} of work that has {}", number, count_);
+  if (done_ == count_ || items_[number].done) return false;
   Item& item = items_[number];
-  if (item.done) return false;
   const auto holder = std::ranges::find(item.holders, session, &Holder::session);
   if (holder == item.holders.end()) return invalid("item {} of the work was not given to this worker", number);
   time_taken_ += now - holder->since;
@@ -77,7 +82,24 @@ Result<bool> WorkPool::finish(uint64_t session, uint64_t number, Time now) {
   held_.erase(number);
   bytes_ -= item.text.size();
   item.text = {};
-  ++done_;
+  // Jobs have many pools, one after the other: what is over takes no room.
+  if (++done_ == count_) {
+    items_ = {};
+    bytes_ = 0;
+  }
+  return true;
+}
+
+bool WorkPool::pause(uint64_t number) {
+  if (paused_ || number <= last_pause_) return false;
+  paused_ = true;
+  last_pause_ = number;
+  return true;
+}
+
+bool WorkPool::resume(uint64_t number) {
+  if (!paused_ || number != last_pause_) return false;
+  paused_ = false;
   return true;
 }
 

@@ -17,12 +17,12 @@ namespace pscloud {
 // given again, and so is one whose worker is much slower than the others once there is nothing else to do.
 class WorkPool {
  public:
-  explicit WorkPool(std::vector<std::string> items);
+  explicit WorkPool(std::vector<std::string> items, SlowWork slow = SlowWork::kRepeat);
 
   // The items it was made of were these.
   bool was_made_of(const std::vector<std::string>& items) const { return hash_of(items) == hash_; }
 
-  // An item for this worker, or whom it must wait for, or that all is done.
+  // An item for this worker, or whom it must wait for, or a pause, or that all is done.
   TakenMessage take(uint64_t session, Time now, const std::function<std::string(uint64_t)>& name_of);
   // It would count.
   bool may_finish(uint64_t session, uint64_t number) const {
@@ -30,6 +30,11 @@ class WorkPool {
   }
   // Whether that counts: false if another was first. kInvalid if the item was not given to this worker.
   Result<bool> finish(uint64_t session, uint64_t number, Time now);
+  // Nothing is given from now on; what the dead leave undone waits too. False if there is a pause, or was one of this
+  // number or a higher one.
+  bool pause(uint64_t number);
+  // False if there is no pause of this number.
+  bool resume(uint64_t number);
   // This worker is gone.
   void forget(uint64_t session);
 
@@ -54,10 +59,14 @@ class WorkPool {
   bool is_slow(const Item& item, Time now) const;
 
   const Hash128 hash_;
-  std::vector<Item> items_;
+  const SlowWork slow_;
+  const size_t count_;
+  std::vector<Item> items_;  // none once all are done
   std::deque<uint64_t> free_;
   std::set<uint64_t> held_;  // and not done
   size_t done_ = 0;
+  bool paused_ = false;
+  uint64_t last_pause_ = 0;
   Duration time_taken_{};  // by all that are done
   uint64_t bytes_ = 0;     // of texts
 };

@@ -95,5 +95,59 @@ TEST_F(WorkPoolTest, KnowsWhatItWasMadeOfToTheEnd) {
   EXPECT_FALSE(pool_.was_made_of({"a", "b"}));
 }
 
+TEST_F(WorkPoolTest, APauseComesWhenAllThatWasGivenIsDone) {
+  ASSERT_EQ(take(1).item.number, 0u);
+  EXPECT_TRUE(pool_.pause(5));
+  EXPECT_FALSE(pool_.pause(6));
+  const auto waiting = take(2);
+  EXPECT_EQ(waiting.state, State::kWait);
+  EXPECT_EQ(waiting.waiting_for, "worker 1 with item 0");
+  EXPECT_TRUE(finish(1, 0).value());
+  for (const uint64_t worker : {1, 2}) {
+    const auto taken = take(worker);
+    EXPECT_EQ(taken.state, State::kPause);
+    EXPECT_EQ(taken.item.number, 5u);
+  }
+  EXPECT_FALSE(pool_.resume(4));
+  EXPECT_TRUE(pool_.resume(5));
+  EXPECT_FALSE(pool_.resume(5));
+  EXPECT_FALSE(pool_.pause(5));  // that was it
+  EXPECT_EQ(take(2).item.number, 1u);
+}
+
+TEST_F(WorkPoolTest, APauseDoesNotWaitForTheDead) {
+  ASSERT_EQ(take(1).item.number, 0u);
+  ASSERT_EQ(take(2).item.number, 1u);
+  EXPECT_TRUE(pool_.pause(1));
+  EXPECT_TRUE(finish(2, 1).value());
+  EXPECT_EQ(take(2).state, State::kWait);
+  pool_.forget(1);
+  EXPECT_EQ(take(2).state, State::kPause);
+  EXPECT_TRUE(pool_.resume(1));
+  const auto again = take(2);
+  EXPECT_EQ(again.item.number, 0u);
+  EXPECT_TRUE(again.item.repeated);
+}
+
+TEST_F(WorkPoolTest, TheEndCanBeAPauseFirst) {
+  WorkPool one({"a"});
+  one.take(1, now_, worker_name);
+  EXPECT_TRUE(one.pause(1));
+  EXPECT_TRUE(one.finish(1, 0, now_).value());
+  EXPECT_EQ(one.take(1, now_, worker_name).state, State::kPause);
+  EXPECT_TRUE(one.resume(1));
+  EXPECT_EQ(one.take(1, now_, worker_name).state, State::kEnd);
+}
+
+TEST_F(WorkPoolTest, ItemsOfWorkThatAwaitsAreNeverGivenTwiceToTheLiving) {
+  WorkPool pool({"a", "b"}, SlowWork::kAwait);
+  pool.take(1, now_, worker_name);
+  pool.take(2, now_, worker_name);
+  EXPECT_TRUE(pool.finish(2, 1, now_).value());
+  EXPECT_EQ(pool.take(2, now_ + std::chrono::hours(1), worker_name).state, State::kWait);
+  pool.forget(1);
+  EXPECT_EQ(pool.take(2, now_, worker_name).state, State::kGiven);
+}
+
 }  // namespace
 }  // namespace pscloud

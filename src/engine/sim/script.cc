@@ -9,6 +9,7 @@ namespace pscloud {
 
 namespace {
 constexpr const char* kPool = "work";
+constexpr double kPauseChance = 0.2;
 constexpr Duration kWorkPause = std::chrono::milliseconds(50);
 }  // namespace
 
@@ -167,7 +168,7 @@ void Script::ask_board(FrameType type, const SharedBuffer& payload, std::functio
 }
 
 void Script::offer_work() {
-  OfferWorkMessage offer{.pool = kPool, .items = {}};
+  OfferWorkMessage offer{.pool = kPool, .items = {}, .slow = SlowWork::kRepeat};
   for (uint32_t i = 0; i < options_.work; ++i) offer.items.push_back(fmt::format("item {}", i));
   ask_board<YesNoMessage>(FrameType::kOfferWork, encode(offer), [this](const YesNoMessage& same) {
     if (!same.yes) violation_("the work is not that which was offered");
@@ -183,17 +184,26 @@ void Script::take_work() {
         const uint64_t number = taken.item.number;
         if (taken.item.text != fmt::format("item {}", number)) violation_("an item of work is not what was offered");
         violation_(oracle_.work().given(number, taken.item.repeated));
+        if (random_.chance(kPauseChance)) pause_work(number + 1, true, [] {});
         return later_(Duration(1 + static_cast<int64_t>(random_.below(options_.think_max.count() + 1))),
                       [this, number] { finish_work(number); });
       }
       case TakenMessage::State::kWait:
         if (taken.waiting_for.empty()) violation_("a worker waits for work and is not told for whom");
         return later_(kWorkPause, [this] { take_work(); });
+      case TakenMessage::State::kPause: return pause_work(taken.item.number, false, [this] { take_work(); });
       case TakenMessage::State::kEnd: break;
     }
     violation_(oracle_.work().ended(options_.work));
     check_tally();
   });
+}
+
+// Begins a pause, or ends the one of this number, whoever has begun it.
+void Script::pause_work(uint64_t number, bool begins, std::function<void()> then) {
+  const PauseWorkMessage message{.pool = kPool, .number = number, .begins = begins};
+  ask_board<YesNoMessage>(FrameType::kPauseWork, encode(message),
+                          [then = std::move(then)](const YesNoMessage&) { then(); });
 }
 
 void Script::finish_work(uint64_t number) {

@@ -12,8 +12,8 @@
 namespace pscloud {
 
 // What one incarnation of a worker does in a simulated job: creates the tables, then rounds of pushes and pulls on
-// random keys, some waited for and some not, clocks, barriers; then shares the work with the others until all of it is
-// done; then goodbye. Tells the oracle everything.
+// random keys, some waited for and some not, clocks, barriers; then shares the work with the others, with pauses, until
+// all of it is done; then goodbye. Tells the oracle everything.
 class Script {
  public:
   struct Options {
@@ -42,6 +42,7 @@ class Script {
   void end_round();
   void offer_work();
   void take_work();
+  void pause_work(uint64_t number, bool begins, std::function<void()> then);
   void finish_work(uint64_t number);
   void check_tally();
   void leave();

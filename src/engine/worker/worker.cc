@@ -185,8 +185,8 @@ class WorkerImpl final : public Worker {
                   [&] { return slice_rows_to_set(table.id, spec, owners_, keys, floats, kind); });
   }
 
-  Result<bool> offer_work(std::string_view pool, std::span<const std::string> items) override {
-    const OfferWorkMessage message{.pool = std::string(pool), .items = {items.begin(), items.end()}};
+  Result<bool> offer_work(std::string_view pool, std::span<const std::string> items, SlowWork slow) override {
+    const OfferWorkMessage message{.pool = std::string(pool), .items = {items.begin(), items.end()}, .slow = slow};
     for (const std::string& item : items) {
       if (item.size() > kTextBytesMax)
         return invalid("an item of work has {} bytes, at most {}", item.size(), kTextBytesMax);
@@ -206,6 +206,7 @@ class WorkerImpl final : public Worker {
       auto taken = TRY(ask_board<TakenMessage>(FrameType::kTakeWork, pool, encode(TextMessage{std::string(pool)})));
       if (taken.state == TakenMessage::State::kGiven) return std::move(taken.item);
       if (taken.state == TakenMessage::State::kEnd) return std::nullopt;
+      if (taken.state == TakenMessage::State::kPause) return WorkItem{taken.item.number, {}, false, true};
       if (loop_->clock().now() >= complaint) {
         log_info("work '{}': waits for {}", pool, taken.waiting_for);
         complaint = loop_->clock().now() + kTakeComplaintEvery;
@@ -215,6 +216,9 @@ class WorkerImpl final : public Worker {
       pause = std::min(pause * 2, kTakePauseMax);
     }
   }
+
+  Result<bool> pause_work(std::string_view pool, uint64_t number) override { return pause(pool, number, true); }
+  Result<bool> resume_work(std::string_view pool, uint64_t number) override { return pause(pool, number, false); }
 
   Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends) override {
     const FinishWorkMessage message{
@@ -330,6 +334,11 @@ class WorkerImpl final : public Worker {
     if (name.size() > kNameBytesMax) return invalid("a name of {} bytes; at most {}", name.size(), kNameBytesMax);
     const std::string what = fmt::format("{} '{}'", frame_type_name(type), name);
     return decode<Answer>(bytes_in(TRY(to_owner(0, what, type, payload, 0))));
+  }
+
+  Result<bool> pause(std::string_view pool, uint64_t number, bool begins) {
+    const PauseWorkMessage message{.pool = std::string(pool), .number = number, .begins = begins};
+    return TRY(ask_board<YesNoMessage>(FrameType::kPauseWork, pool, encode(message))).yes;
   }
 
   // Requests share one copy of each spec.

@@ -65,6 +65,39 @@ TEST_F(WorkerWorkTest, WhatAWorkerLeavesUndoneComesToWhoWaits) {
   first.reset();  // as one that failed
 }
 
+TEST_F(WorkerWorkTest, EverybodyComesToAPause) {
+  const TestingCluster cluster({.workers = 2});
+  const std::vector<std::string> items(20, "item");
+  cluster.run_workers([&](Worker& worker) {
+    ASSERT_TRUE(worker.offer_work("w", items, SlowWork::kAwait).value());
+    int pauses = 0;
+    int items_here = 0;
+    while (true) {
+      const auto item = worker.take_work("w").value();
+      if (!item) break;
+      if (item->pause) {
+        // Nobody is at an item: what all have done so far stands still.
+        const double done = worker.tally("w", {}, 0, 1).value()[0];
+        EXPECT_GE(done, 1);
+        EXPECT_TRUE(worker.barrier());
+        EXPECT_EQ(worker.tally("w", {}, 0, 1).value()[0], done);
+        EXPECT_TRUE(worker.barrier());
+        ASSERT_TRUE(worker.resume_work("w", item->number));
+        EXPECT_FALSE(worker.resume_work("w", item->number).value());
+        ++pauses;
+        continue;
+      }
+      if (++items_here == 3 && worker.is_first()) {
+        ASSERT_TRUE(worker.pause_work("w", 7));
+      }
+      const std::vector<Addend> one{{0, 1}};
+      ASSERT_TRUE(worker.finish_work("w", item->number, one).value());
+    }
+    EXPECT_LE(pauses, 1);
+    EXPECT_EQ(worker.tally("w", {}, 0, 1).value()[0], 20);
+  });
+}
+
 TEST_F(WorkerWorkTest, TalliesAddUpInDoubles) {
   const TestingCluster cluster({.workers = 2});
   cluster.run_workers([](Worker& worker) {
