@@ -5,6 +5,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
 #include <cctype>
@@ -178,6 +179,23 @@ Result<> set_config_field(std::string_view assignment, pb::Message& config) {
     within = within->GetReflection()->MutableMessage(within, field);
     left.remove_prefix(dot + 1);
   }
+}
+
+std::string config_text(const pb::Message& config) {
+  std::string text;
+  pb::TextFormat::PrintToString(config, &text);
+  return text;
+}
+
+std::string config_differences(const pb::Message& before, const pb::Message& now) {
+  pb::util::MessageDifferencer differencer;
+  std::string lines;
+  differencer.set_message_field_comparison(pb::util::MessageDifferencer::EQUIVALENT);
+  differencer.ReportDifferencesToString(&lines);
+  if (differencer.Compare(before, now)) return {};
+  while (lines.ends_with('\n')) lines.pop_back();
+  for (size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at)) lines.replace(at, 1, ", ");
+  return lines;
 }
 
 Result<> read_config(FileStore& store, const std::string& uri, pb::Message& config) {

@@ -19,6 +19,12 @@ Result<> parse_config(std::string_view text, std::string_view name, google::prot
 // Sets one field, as "async_sgd.minibatch=5000" says; a repeated one has this value alone afterwards.
 Result<> set_config_field(std::string_view assignment, google::protobuf::Message& config);
 
+// What parse_config() reads.
+std::string config_text(const google::protobuf::Message& config);
+
+// In words, field by field; empty if there is none. What is not set is equal to its default.
+std::string config_differences(const google::protobuf::Message& before, const google::protobuf::Message& now);
+
 // All of it from a file.
 Result<> read_config(FileStore& store, const std::string& uri, google::protobuf::Message& config);
 

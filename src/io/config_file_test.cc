@@ -105,5 +105,18 @@ TEST(SetConfigField, MistakesAreNamed) {
   EXPECT_THAT(refusal("number=x"), testing::HasSubstr("number:1:9:"));
 }
 
+TEST(ConfigFile, DifferencesAreNamedByTheirFields) {
+  FieldDescriptorProto before;
+  ASSERT_TRUE(parse_config("name: 'a' number: 7 options { packed: true }", "x", before));
+  FieldDescriptorProto now;
+  ASSERT_TRUE(parse_config(config_text(before), "x", now));
+  EXPECT_EQ(config_differences(before, now), "");
+  now.mutable_options()->set_lazy(false);  // its default
+  EXPECT_EQ(config_differences(before, now), "");
+  now.set_number(8);
+  now.mutable_options()->clear_packed();
+  EXPECT_EQ(config_differences(before, now), "modified: number: 7 -> 8, deleted: options.packed: true");
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -6,7 +6,7 @@
 
 namespace pscloud {
 
-// CRC-32C (Castagnoli), the checksum of TFRecord files, RFC 3720 and others. A byte at a time: for small records.
+// CRC-32C (Castagnoli), the checksum of TFRecord files, RFC 3720 and others.
 uint32_t crc32c(Bytes bytes);
 
 }  // namespace pscloud

@@ -62,6 +62,14 @@ class FileStore {
   virtual Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) = 0;
   // Replaces what has that name. Folders that are missing are made.
   virtual Result<std::unique_ptr<Output>> create(const std::string& uri) = 0;
+  // Ok if there is no such file. kInvalid where files cannot be removed.
+  virtual Result<> remove(const std::string& uri) { return invalid("{}: files here cannot be removed", uri); }
+  // Removes what processes that were killed have left of files whose names begin so, and that they never committed.
+  // Nobody may be writing such a file.
+  virtual Result<> remove_unfinished(const std::string& uri_begin) {
+    (void)uri_begin;
+    return {};
+  }
 };
 
 // The files of this machine: plain paths, or file:///path.

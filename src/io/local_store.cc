@@ -45,6 +45,18 @@ FileInfo info_of(const std::string& uri, const struct stat& status) {
                                  status.st_size)};
 }
 
+// Hidden: patterns of what is to come must not find what is not whole, nor what a kill has left.
+std::string aside_name(const std::string& name, uint64_t number) {
+  return fmt::format(".{}.{}-{}", name, ::getpid(), number);
+}
+
+bool is_aside(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  const std::string_view numbers = name.substr(dot == std::string_view::npos ? name.size() : dot + 1);
+  return dot > 0 && numbers.find('-') != std::string_view::npos &&
+         numbers.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
 class LocalInput final : public Input {
  public:
   LocalInput(std::string uri, Fd fd, uint64_t bytes) : uri_(std::move(uri)), fd_(std::move(fd)), left_(bytes) {}
@@ -166,12 +178,31 @@ class LocalStore final : public FileStore {
     if (!folder.empty()) fs::create_directories(folder, error);
     if (error) return path_error(folder.string(), error.value());
     if (fs::is_directory(path, error)) return invalid("{}: is a folder, not a file", uri);
-    // Hidden: patterns of what is to come must not find what is not whole, nor what a kill has left.
-    const std::string name = fmt::format(".{}.{}-{}", fs::path(path).filename().string(), ::getpid(), next_++);
-    std::string aside = (folder / name).string();
+    std::string aside = (folder / aside_name(fs::path(path).filename().string(), next_++)).string();
     Fd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!fd) return path_error(uri, errno);
     return std::make_unique<LocalOutput>(path, std::move(aside), std::move(fd));
+  }
+
+  Result<> remove(const std::string& uri) override {
+    if (::unlink(TRY(path_of(uri)).c_str()) != 0 && errno != ENOENT) return path_error(uri, errno);
+    return {};
+  }
+
+  Result<> remove_unfinished(const std::string& uri_begin) override {
+    const fs::path path = TRY(path_of(uri_begin));
+    const std::string begin = fmt::format(".{}", path.filename().string());
+    const fs::path folder = path.parent_path();
+    std::error_code error;
+    std::vector<std::string> found;
+    for (auto entry = fs::directory_iterator(folder.empty() ? "." : folder, error);
+         !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (name.starts_with(begin) && is_aside(name)) found.push_back(entry->path().string());
+    }
+    if (error) return path_error(uri_begin, error.value());
+    for (const std::string& one : found) TRY(remove(one));
+    return {};
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include "io/file_store.h"
@@ -96,6 +97,30 @@ TEST_F(LocalStoreTest, WhatIsNotThereOrNoFileIsNamed) {
   EXPECT_THAT(store_->create(folder_).error().message, HasSubstr("is a folder"));
   put("file", "");
   EXPECT_EQ(store_->create(folder_ + "/file/below").error().message, folder_ + "/file: not a directory");
+}
+
+TEST_F(LocalStoreTest, AFileThatIsRemovedIsNotThere) {
+  put("file", "text");
+  ASSERT_TRUE(store_->remove(folder_ + "/file"));
+  EXPECT_TRUE(store_->list(folder_).value().empty());
+  EXPECT_TRUE(store_->remove(folder_ + "/file"));  // it is gone, as was asked for
+  EXPECT_FALSE(store_->remove(folder_));
+}
+
+TEST_F(LocalStoreTest, WhatAKillHasLeftIsRemoved) {
+  put("part-1", "whole");
+  put("other", "whole");
+  // As the process that wrote them would leave them.
+  const auto begun = store_->create(folder_ + "/part-2").value();
+  const auto other = store_->create(folder_ + "/other").value();
+  put(".part-3.txt", "hidden by the user");
+  ASSERT_TRUE(store_->remove_unfinished(folder_ + "/part-"));
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.insert(entry.path().filename());
+  EXPECT_EQ(names.size(), 4u);  // the one that was begun of "other" too
+  EXPECT_TRUE(names.contains(".part-3.txt"));
+  EXPECT_FALSE(begun->commit());
+  EXPECT_TRUE(other->commit());
 }
 
 }  // namespace

@@ -23,6 +23,11 @@ class MemoryStore final : public FileStore {
     return files_.at(uri);
   }
 
+  void put(const std::string& uri, std::string text) {
+    MutexLock lock(mutex_);
+    files_[uri] = std::move(text);
+  }
+
   Result<FileInfo> stat(const std::string& uri) override {
     MutexLock lock(mutex_);
     const auto found = files_.find(uri);
@@ -62,6 +67,11 @@ class MemoryStore final : public FileStore {
   }
   Result<std::unique_ptr<Output>> create(const std::string& uri) override {
     return std::make_unique<TextOutput>(*this, uri);
+  }
+  Result<> remove(const std::string& uri) override {
+    MutexLock lock(mutex_);
+    files_.erase(uri);
+    return {};
   }
 
  private:
