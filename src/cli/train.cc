@@ -46,6 +46,11 @@ updt ratio is how much one minibatch changed its weights, as a share of them.
 A line that is no example is counted, left out, and shown if it is among the
 first. If a worker dies, the others do its part again, and say so.
 
+With checkpoint { folder: "ck" } in the config the whole run is kept on disk
+every 60 seconds. Whatever happens to it then, --resume goes on from there, on
+as many servers and workers as you like (docs/checkpoint.md). A model_input is
+the model to begin with.
+
 With PSCLOUD_ROLE=worker in the environment it takes part in a job of
 schedulers and servers that run elsewhere (docs/node-environment.md).)";
 
@@ -58,11 +63,12 @@ struct TrainCommand {
 };
 
 void print_summary(const OnlineProgress& progress, bool json) {
-  const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
+  const double rate = progress.examples_per_s();
   if (!json) {
-    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero{}\n", progress.examples,
-               progress.seconds, rate, progress.nonzero,
+    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero{}\n",
+               progress.examples - progress.resumed, progress.seconds, rate, progress.nonzero,
                progress.dim > 0 ? fmt::format(", {} embeddings", progress.embeddings) : "");
+    if (progress.resumed > 0) fmt::print("{} examples had been done before it was resumed\n", progress.resumed);
     if (progress.repeated > 0) {
       fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
     }
@@ -76,6 +82,7 @@ void print_summary(const OnlineProgress& progress, bool json) {
   writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
   if (progress.dim > 0) writer.field("embeddings", progress.embeddings);
   writer.field("bad_lines", progress.bad_lines);
+  if (progress.resumed > 0) writer.field("resumed", progress.resumed);
   if (progress.validated > 0) {
     writer.key("validation").begin_object().field("auc", progress.validation_auc);
     writer.field("accuracy", progress.validation_accuracy).field("logloss", progress.validation_logloss).end_object();
@@ -180,6 +187,7 @@ void add_train(CLI::App& verb, Action& action) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
+  verb.add_flag("--resume", command->job.resume, "go on from the last checkpoint");
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");
   verb.add_flag("--as-worker", command->as_worker)->group("");

@@ -11,6 +11,7 @@
 #include "cli/local_workers.h"
 #include "cli/train_report.h"
 #include "io/file_pattern.h"
+#include "learn/checkpoint_files.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
@@ -47,6 +48,7 @@ Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalClust
   std::vector<std::string> arguments{"train", job.config.file, "--as-worker", "--threads", std::to_string(job.threads)};
   for (const std::string& one : job.config.assignments) arguments.insert(arguments.end(), {"--set", one});
   if (job.config.strict) arguments.emplace_back("--strict");
+  if (job.resume) arguments.emplace_back("--resume");
   auto [ours, theirs] = TRY(LineChannel::make_pair());
   auto process = TRY(ChildProcess::start(arguments, cluster.worker_environment(), std::move(theirs)));
   return WorkerProcess{std::move(process), std::make_unique<LineChannel>(std::move(ours))};
@@ -78,8 +80,11 @@ Result<TrainSettings> train_settings(const TrainJob& job) {
   TrainSettings settings;
   if (config.has_darlin()) {
     settings = TRY(batch_settings(config).at(job.config.file));
+    if (job.resume) return invalid("{}: --resume: batch training has no checkpoints yet", job.config.file);
   } else {
-    settings = TRY(online_settings(config).at(job.config.file));
+    OnlineSettings online = TRY(online_settings(config).at(job.config.file));
+    online.checkpoint.resume = job.resume;
+    settings = std::move(online);
   }
   std::visit([&](auto& one) { one.strict = job.config.strict; }, settings);
   return settings;
@@ -92,7 +97,12 @@ Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOp
 
 Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
                                     const Cancelled& cancelled) {
-  TRY(find_files(*make_file_store(cancelled), training_files(settings)));  // or there is nothing to start for
+  // Or there is nothing to start for.
+  const auto store = make_file_store(cancelled);
+  TRY(find_files(*store, training_files(settings)));
+  if (const auto* online = std::get_if<OnlineSettings>(&settings)) {
+    TRY(check_checkpoints_before_start(*store, online->checkpoint));
+  }
   if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
   spec.servers = job.servers;

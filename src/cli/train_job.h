@@ -17,6 +17,7 @@ struct TrainJob {
   int servers = 0;  // processes; 0: all in this process
   int workers = 0;  // processes
   int threads = 1;  // that train, in this process or in each worker's
+  bool resume = false;
 };
 
 // What the config and the flags say. kInvalid with the place in the file.

@@ -35,7 +35,7 @@ std::vector<TensorBoardScalar> scalars_of(const OnlineProgress& progress) {
       {"train/loss", progress.mean_loss()},
       {"train/auc", progress.mean_auc()},
       {"train/accuracy", progress.accuracy()},
-      {"train/examples_per_s", static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9)},
+      {"train/examples_per_s", progress.examples_per_s()},
       {"train/nonzero_weights", static_cast<double>(progress.nonzero)},
   };
   if (progress.dim > 0) scalars.push_back({"train/embeddings", static_cast<double>(progress.embeddings)});
@@ -55,14 +55,14 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
 }
 
 std::string encode(const OnlineProgress& p) {
-  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples, p.repeated,
-                     p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.dim, p.embeddings,
-                     p.validated, p.validation_auc, p.validation_accuracy, p.validation_logloss, p.change.change2,
-                     p.change.weights2);
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples,
+                     p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.dim,
+                     p.embeddings, p.validated, p.validation_auc, p.validation_accuracy, p.validation_logloss,
+                     p.change.change2, p.change.weights2);
 }
 
 void decode(std::istringstream& words, OnlineProgress& p) {
-  words >> p.seconds >> p.examples >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
+  words >> p.seconds >> p.examples >> p.resumed >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
       p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
       p.validation_logloss >> p.change.change2 >> p.change.weights2;
 }
@@ -153,9 +153,8 @@ std::string validation_line(const OnlineProgress& progress) {
 }
 
 std::string live_line(const OnlineProgress& progress) {
-  const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
-  std::string text =
-      fmt::format("{} examples, {}/s", short_count(static_cast<double>(progress.examples)), short_count(rate));
+  std::string text = fmt::format("{} examples, {}/s", short_count(static_cast<double>(progress.examples)),
+                                 short_count(progress.examples_per_s()));
   if (progress.bytes == 0 || progress.bytes_all == 0) return text;
   const double share = std::min(1.0, static_cast<double>(progress.bytes) / static_cast<double>(progress.bytes_all));
   return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, progress.seconds * (1 - share) / share);

@@ -115,7 +115,7 @@ TEST(ConfigFile, DifferencesAreNamedByTheirFields) {
   EXPECT_EQ(config_differences(before, now), "");
   now.set_number(8);
   now.mutable_options()->clear_packed();
-  EXPECT_EQ(config_differences(before, now), "modified: number: 7 -> 8, deleted: options.packed: true");
+  EXPECT_EQ(config_differences(before, now), "modified: number: 7 -> 8, modified: options.packed: true -> false");
 }
 
 }  // namespace

@@ -46,8 +46,7 @@ Result<StartWeights> start_of(const Config& config) {
   if (config.has_model_input()) {
     if (config.darlin().has_init_w())
       return invalid("model_input and darlin.init_w: which of them shall it begin with?");
-    start.files.assign(config.model_input().file().begin(), config.model_input().file().end());
-    if (start.files.empty()) return invalid("model_input has no file");
+    start.files = TRY(model_input(config.model_input()));
     return start;
   }
   switch (init.type()) {
@@ -106,7 +105,8 @@ Result<BatchSettings> batch_settings(const Config& config) {
     }
     settings.cache_prefix = darlin.local_cache().file(0);
   }
-  settings.model_prefix = TRY(model_prefix_of(config));
+  settings.model = TRY(model_output_of(config));
+  if (config.has_checkpoint()) return invalid("checkpoint: batch training has none yet");
   settings.save_every = TRY(at_least(darlin.save_model_every_n_iter(), 0, "darlin.save_model_every_n_iter"));
   settings.start = TRY(start_of(config));
   settings.descent = TRY(descent_of(config));

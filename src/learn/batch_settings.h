@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/parser.h"
 #include "learn/block_descent.h"
+#include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -30,8 +32,8 @@ struct BatchSettings {
   bool ignore_groups = false;
   bool strict = false;       // a bad line ends the run; else it is counted and left out
   std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not
-  std::string model_prefix;  // empty: the model is not written
-  uint32_t save_every = 0;   // iterations, besides the end
+  std::optional<ModelOutput> model;
+  uint32_t save_every = 0;  // iterations, besides the end
 
   StartWeights start;
   BlockDescent::Options descent;

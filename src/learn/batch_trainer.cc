@@ -97,7 +97,7 @@ Result<BatchProgress> BatchTrainer::run() {
     if (TRY(iterate()) == Outcome::kDone) break;
     ++loads_;
   }
-  if (!settings_.model_prefix.empty()) TRY(save(settings_.model_prefix));
+  if (settings_.model) TRY(save(settings_.model->prefix));
   TRY(tell(BatchProgress::Stage::kEnd, start_));
   return progress_;
 }
@@ -293,9 +293,8 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
     before = progress_.objective;
     TRY(tell(BatchProgress::Stage::kIteration, begin));
     ++progress_.iteration;
-    if (settings_.save_every > 0 && !settings_.model_prefix.empty() &&
-        progress_.iteration % settings_.save_every == 0) {
-      TRY(save(fmt::format("{}_it_{}", settings_.model_prefix, progress_.iteration - 1)));
+    if (settings_.save_every > 0 && settings_.model && progress_.iteration % settings_.save_every == 0) {
+      TRY(save(fmt::format("{}_it_{}", settings_.model->prefix, progress_.iteration - 1)));
     }
     // What the filter has left out may have become wanted: it is over only when nothing moves with all features.
     const bool settled = std::abs(progress_.relative) <= settings_.epsilon;
@@ -422,7 +421,7 @@ Result<> BatchTrainer::write_weights() {
 
 Result<> BatchTrainer::save(const std::string& prefix) {
   TRY(worker_.barrier());  // all weights are there
-  TRY(save_model(worker_, {.weights = weights_}, store_, prefix));
+  TRY(save_model(worker_, {.weights = weights_}, store_, {settings_.model->format, prefix}));
   return {};
 }
 

@@ -40,7 +40,7 @@ class BatchTrainerTest : public testing::Test {
                 {"bad", grouped_clicks(500, 1) + "1 3:x\n"}},
                1 << 20) {
     settings_.files = {"train/.*"};
-    settings_.model_prefix = "model/x";
+    settings_.model = {ModelFormat::kText, "model/x"};
     settings_.descent.rule.lambda1 = 3;
     settings_.iterations = 200;
     settings_.epsilon = 1e-7;
@@ -106,7 +106,7 @@ TEST_F(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
 TEST_F(BatchTrainerTest, StartsWhereItIsTold) {
   const BatchProgress first = train(1);
   settings_.start.files = {"model/x_S.*"};
-  settings_.model_prefix = "model/y";
+  settings_.model = {ModelFormat::kText, "model/y"};
   const BatchProgress again = train(2);
   EXPECT_LT(again.iteration, first.iteration);
   EXPECT_NEAR(again.objective / first.objective, 1, 1e-5);

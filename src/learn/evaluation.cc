@@ -7,6 +7,7 @@
 #include "learn/config.pb.h"
 #include "learn/data_settings.h"
 #include "learn/model_files.h"
+#include "learn/model_format.h"
 #include "learn/part_scorer.h"
 #include "learn/shared_work.h"
 
@@ -21,12 +22,8 @@ constexpr uint32_t kPlacesAtATime = 1 << 19;
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
   if (!config.has_validation_data()) return invalid("validation_data is missing: on what shall the model be tried?");
   if (!config.has_model_input()) return invalid("model_input is missing: which model shall be tried?");
-  const PS::LM::DataConfig& model = config.model_input();
-  if (model.format() != PS::LM::DataConfig::TEXT || model.file_size() == 0) {
-    return invalid("model_input must have format: TEXT and the patterns of its files");
-  }
   EvaluationSettings settings;
-  settings.model_files.assign(model.file().begin(), model.file().end());
+  settings.model_files = TRY(model_input(config.model_input()));
   TRY(check_data(config.validation_data(), "validation_data"));
   settings.files.assign(config.validation_data().file().begin(), config.validation_data().file().end());
   settings.format = TRY(text_format(config.validation_data(), "validation_data"));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "io/file_store.h"
+#include "learn/model_format.h"
 #include "learn/model_tables.h"
 #include "pscloud/worker.h"
 
@@ -11,15 +12,18 @@ namespace pscloud {
 
 // A model in files: `<prefix>_S<n>` has the weights that are not zero, and the embeddings, of part n of the tables. The
 // workers share the writing: all call this, after the last push has arrived. Returns how many weights are not zero.
-Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const std::string& prefix);
+Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const ModelOutput& output);
 
 struct LoadedModel {
-  ModelTables tables;  // to score by, not to train
+  ModelTables tables;
   uint64_t weights = 0;
   uint64_t embeddings = 0;
 };
 
-// The other way round: the workers share the reading of files.
+// The other way round: the workers share the reading of files. Into tables of its own, to score by and not to train,
 Result<LoadedModel> load_model(Worker& worker, FileStore& store, std::span<const FileInfo> files);
+// or into those of a model that has no rows yet. What the updaters keep beside the rows is such that training can go on
+// from them.
+Result<> load_model_into(Worker& worker, const ModelTables& model, FileStore& store, std::span<const FileInfo> files);
 
 }  // namespace pscloud

@@ -2,6 +2,13 @@
 
 namespace pscloud {
 
+std::vector<Table> tables_of(const ModelTables& model) {
+  std::vector<Table> tables{model.weights};
+  if (model.embedded) tables.push_back(model.embedded->embeddings);
+  if (model.embedded && model.embedded->counts) tables.push_back(*model.embedded->counts);
+  return tables;
+}
+
 Result<ModelTables> create_model(Worker& worker, const TableSpec& weights,
                                  const std::optional<EmbeddingSettings>& settings) {
   ModelTables model{.weights = TRY(worker.create_table(weights)), .embedded = {}};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "learn/embedding_settings.h"
 #include "pscloud/worker.h"
@@ -22,6 +23,8 @@ struct ModelTables {
   Table weights;
   std::optional<EmbeddingTables> embedded = {};  // else it is linear
 };
+
+std::vector<Table> tables_of(const ModelTables& model);
 
 // Makes its tables, or finds them.
 Result<ModelTables> create_model(Worker& worker, const TableSpec& weights,

@@ -7,6 +7,7 @@
 
 #include "io/file_store.h"
 #include "learn/interactions.h"
+#include "learn/model_format.h"
 #include "pscloud/error.h"
 #include "pscloud/types.h"
 
@@ -34,8 +35,6 @@ class ModelTextWriter {
 
 // Gives `take` all of a file, many lines at a time, in its order. kCorrupt with the line that is none, or whose
 // embedding has another length than those before.
-using TakeModel =
-    std::function<Result<>(std::span<const Key> keys, std::span<const float> weights, const Embeddings& embeddings)>;
 Result<> read_model_text(FileStore& store, const std::string& uri, const TakeModel& take);
 
 }  // namespace pscloud

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "data/parser.h"
+#include "learn/checkpoint_settings.h"
 #include "learn/embedding_settings.h"
 #include "learn/loss.h"
+#include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -24,7 +26,9 @@ struct OnlineSettings {
   TextFormat format = TextFormat::kLibsvm;
   std::vector<std::string> validation_files;  // patterns; none: the model is not tried while it is trained
   TextFormat validation_format = TextFormat::kLibsvm;
-  std::string model_prefix;  // empty: the model is not written
+  std::vector<std::string> initial_model;  // patterns; none: weights begin at zero
+  std::optional<ModelOutput> model;
+  CheckpointSettings checkpoint;
   Loss loss = Loss::kLogit;
   TableSpec table;                              // of the weights
   std::optional<EmbeddingSettings> embeddings;  // of a factorization machine; else the model is linear

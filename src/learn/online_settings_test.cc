@@ -34,7 +34,7 @@ TEST(OnlineSettings, TheClickExampleIsUnderstood) {
   const OnlineSettings settings = online_settings(config).value();
   EXPECT_THAT(settings.files, ElementsAre("data/ctr/train/part.*"));
   EXPECT_EQ(settings.format, TextFormat::kSparseBinary);
-  EXPECT_EQ(settings.model_prefix, "model/ctr_online");
+  EXPECT_EQ(settings.model->prefix, "model/ctr_online");
   EXPECT_EQ(settings.loss, Loss::kLogit);
   EXPECT_EQ(settings.minibatch, 10000u);
   EXPECT_EQ(settings.passes, 10u);
@@ -84,7 +84,7 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL push_filter { type: FIXING_FLOAT num_bytes: 4 } }"),
             "async_sgd.push_filter.num_bytes is 4, must be 1, 2 or 3");
   EXPECT_THAT(refusal(rate + "async_sgd { algo: STANDARD ada_grad: false }"), HasSubstr("needs async_sgd.ada_grad"));
-  EXPECT_THAT(refusal(rate + kFtrl + "model_output { format: BIN file: 'm' }"), HasSubstr("format: TEXT"));
+  EXPECT_THAT(refusal(rate + kFtrl + "model_output { format: PROTO file: 'm' }"), HasSubstr("format: TEXT"));
   EXPECT_THAT(settings_of(kFtrl).error().message, HasSubstr("training_data is missing"));
   EXPECT_THAT(with(rate).error().message, HasSubstr("async_sgd is missing"));
 }

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "io/file_pattern.h"
-#include "learn/data_settings.h"
+#include "learn/checkpoint.h"
 #include "learn/evaluation.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
@@ -27,7 +27,12 @@ enum ProgressPlace : uint32_t {
   kDoneBytes,
   kDonePlaces
 };
+static_assert(kDonePlaces == kProgressPlaces);
 constexpr const char* kProgress = "progress";
+constexpr const char* kCheckpoints = "checkpoints";  // how many were begun
+
+// Places in the tally of a pass; the last for each part of the data.
+enum PassPlace : uint32_t { kPassExamples, kPassDone };
 
 }  // namespace
 
@@ -55,36 +60,97 @@ Result<OnlineProgress> OnlineTrainer::run() {
   uint64_t bytes = 0;
   for (const FileInfo& file : files) bytes += file.size;
   progress_.bytes_all = bytes * settings_.passes;
-  const std::vector<std::string> items = TRY(cut_into_items(store_, files));
+  const OnlineData data = TRY(online_data(store_, files));
 
   model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
   if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
+  start_at_ = TRY(start_online(worker_, store_, settings_, model_, data));
+  if (start_at_.sums.empty()) start_at_.sums.resize(kDonePlaces);
+  progress_.resumed = static_cast<uint64_t>(start_at_.sums[kDoneExamples]);
+  different_ = start_at_.different;
   online_.emplace(worker_, model_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
   if (settings_.tail.frequency > 0) {
     tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
     online_->leave_out_tail(&*tail_);
   }
-  uint64_t different = 0;
-  for (uint32_t pass = 1; pass <= settings_.passes; ++pass) {
-    const std::string pool = fmt::format("pass {}", pass);
-    TRY(share_work(worker_, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
-      const uint64_t before = examples_;
-      TRY(train_part(TRY(part_of_text(item.text)), pass == 1));
-      return std::vector<Addend>{{0, static_cast<double>(examples_ - before)}};
-    }));
-    // Each part adds to this once, whoever has done it, and however often.
-    different += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, 0, 1)).front());
+  set_next_checkpoint();
+  for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
+    TRY(train_pass(pass, data));
     if (!validation.empty()) TRY(validate_after(pass, validation));
   }
-  if (!settings_.model_prefix.empty()) {
-    progress_.nonzero = TRY(save_model(worker_, model_, store_, settings_.model_prefix));
+  if (settings_.model) {
+    progress_.nonzero = TRY(save_model(worker_, model_, store_, *settings_.model));
+    if (settings_.checkpoint.enabled()) TRY(remove_checkpoints(worker_, store_, settings_.checkpoint));
   } else {
     TRY(count_weights());
   }
   TRY(count_embeddings());
   TRY(report());
-  progress_.repeated = progress_.examples - different;
+  progress_.repeated = progress_.examples - different_;
   return progress_;
+}
+
+Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
+  const std::string pool = fmt::format("pass {}", pass);
+  std::vector<std::string> items;
+  std::vector<uint32_t> numbers;  // of these among all parts
+  for (uint32_t i = 0; i < data.parts.size(); ++i) {
+    if (pass == start_at_.pass && !start_at_.done.empty() && start_at_.done[i]) continue;
+    items.push_back(data.parts[i]);
+    numbers.push_back(i);
+  }
+  const auto train_one = [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+    const uint64_t before = examples_;
+    TRY(train_part(TRY(part_of_text(item.text)), pass == 1));
+    TRY(pause_if_due(pool));
+    std::vector<Addend> addends{{kPassExamples, static_cast<double>(examples_ - before)}};
+    const bool ours = item.number < items.size() && items[item.number] == item.text;
+    if (ours) addends.push_back({kPassDone + numbers[item.number], 1});
+    return addends;
+  };
+  Sharing sharing;
+  if (settings_.checkpoint.enabled()) {
+    sharing.slow = SlowWork::kAwait;  // in a pause nobody pushes
+    sharing.on_pause = [&](uint64_t number) { return write_down(number, pass, data); };
+  }
+  TRY(share_work(worker_, pool, items, train_one, sharing));
+  // Each part adds to this once, whoever has done it, and however often.
+  different_ += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, kPassExamples, 1)).front());
+  return {};
+}
+
+// One of the workers decides, while it has a part: the pause comes when all have done theirs.
+Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
+  if (!settings_.checkpoint.enabled() || clock_.now() < next_checkpoint_ || !worker_.is_first()) return {};
+  const std::vector<Addend> one{{0, 1}};
+  const auto drawn = static_cast<uint64_t>(TRY(worker_.tally(kCheckpoints, one, 0, 1)).front());
+  TRY(worker_.pause_work(pool, start_at_.checkpoint + drawn));
+  return {};
+}
+
+void OnlineTrainer::set_next_checkpoint() {
+  next_checkpoint_ = clock_.now() + std::chrono::seconds(settings_.checkpoint.every_seconds);
+}
+
+// In a pause: nothing is on its way, and all that was done is in the tallies.
+Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineData& data) {
+  const auto describe = [&](PS::LM::Checkpoint& checkpoint) -> Result<> {
+    const size_t parts = data.parts.size();
+    const auto count = kPassDone + static_cast<uint32_t>(parts);
+    const std::vector<double> of_pass = TRY(worker_.tally(fmt::format("pass {}", pass), {}, 0, count));
+    OnlinePosition position{.checkpoint = number, .pass = pass, .done = {}, .sums = {}, .different = 0};
+    position.different = different_ + static_cast<uint64_t>(of_pass[kPassExamples]);
+    position.sums = TRY(worker_.tally(kProgress, {}, 0, kDonePlaces));
+    for (uint32_t i = 0; i < kDonePlaces; ++i) position.sums[i] += start_at_.sums[i];
+    if (pass == start_at_.pass) position.done = start_at_.done;
+    position.done.resize(parts);
+    for (size_t i = 0; i < parts; ++i) position.done[i] = position.done[i] || of_pass[kPassDone + i] > 0;
+    put_position(position, data, *checkpoint.mutable_online());
+    return {};
+  };
+  TRY(write_checkpoint(worker_, store_, settings_.checkpoint, number, tables_of(model_), describe));
+  set_next_checkpoint();
+  return {};
 }
 
 Result<> OnlineTrainer::train_part(const FilePart& part, bool first_pass) {
@@ -115,7 +181,8 @@ Result<> OnlineTrainer::report() {
       {kDoneBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
       {kDoneBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
   };
-  const std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kDonePlaces));
+  std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kDonePlaces));
+  for (uint32_t i = 0; i < kDonePlaces; ++i) sums[i] += start_at_.sums[i];
   progress_.examples = static_cast<uint64_t>(sums[kDoneExamples]);
   progress_.loss = sums[kDoneLoss];
   progress_.auc = sums[kDoneAuc];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "io/watched_store.h"
 #include "learn/bad_lines.h"
 #include "learn/online_settings.h"
+#include "learn/online_start.h"
 #include "learn/online_worker.h"
 #include "pscloud/worker.h"
 
@@ -18,6 +20,7 @@ namespace pscloud {
 struct OnlineProgress {
   double seconds = 0;
   uint64_t examples = 0;
+  uint64_t resumed = 0;   // of these, before the checkpoint that this run began with
   uint64_t repeated = 0;  // of these, because a worker had died or was slow; known at the end
   double loss = 0;        // these three are sums over examples
   double auc = 0;         // of each example that of its minibatch
@@ -38,6 +41,7 @@ struct OnlineProgress {
   double mean_auc() const { return of_examples(auc); }
   double accuracy() const { return of_examples(right); }
   double update_ratio() const;
+  double examples_per_s() const { return static_cast<double>(examples - resumed) / std::max(seconds, 1e-9); }
 
  private:
   double of_examples(double sum) const { return examples == 0 ? 0 : sum / static_cast<double>(examples); }
@@ -55,7 +59,11 @@ class OnlineTrainer {
   Result<OnlineProgress> run();
 
  private:
+  Result<> train_pass(uint32_t pass, const OnlineData& data);
   Result<> train_part(const FilePart& part, bool first_pass);
+  Result<> pause_if_due(const std::string& pool);
+  void set_next_checkpoint();
+  Result<> write_down(uint64_t number, uint32_t pass, const OnlineData& data);
   Result<> note(const MinibatchReport& report);
   Result<> report();
   Result<> count_weights();
@@ -71,8 +79,11 @@ class OnlineTrainer {
   const Time start_;
   Time next_report_;
   Time next_count_;
+  Time next_checkpoint_;
   ModelTables model_;
   std::optional<TailFilter> tail_;
+  OnlinePosition start_at_;
+  uint64_t different_ = 0;              // examples in the passes that are over, each once in a pass
   std::optional<OnlineWorker> online_;  // once there are tables
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples

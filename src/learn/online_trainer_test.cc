@@ -48,7 +48,7 @@ class OnlineTrainerTest : public testing::Test {
     settings_.files = {"train/.*"};
     settings_.table = {.name = "weights", .updater = {"ftrl", {{"alpha", 0.1f}, {"beta", 1}, {"lambda1", 0.1f}}}};
     settings_.minibatch = 100;
-    settings_.model_prefix = "model/clicks";
+    settings_.model = {ModelFormat::kText, "model/clicks"};
     evaluation_.model_files = {"model/clicks_S.*"};
     evaluation_.files = {"test"};
   }

@@ -8,7 +8,6 @@
 namespace pscloud {
 
 using PS::LM::Config;
-using PS::LM::DataConfig;
 using PS::LM::FilterConfig;
 using PS::LM::LossConfig;
 using PS::LM::PenaltyConfig;
@@ -72,12 +71,9 @@ Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* fiel
   return TailSettings{static_cast<uint32_t>(frequency), static_cast<uint32_t>(std::clamp(hashes, 1, 30))};
 }
 
-Result<std::string> model_prefix_of(const Config& config) {
-  if (!config.has_model_output()) return std::string();
-  if (config.model_output().format() != DataConfig::TEXT || config.model_output().file_size() != 1) {
-    return invalid("model_output must have format: TEXT and one file, the beginning of the names");
-  }
-  return config.model_output().file(0);
+Result<std::optional<ModelOutput>> model_output_of(const Config& config) {
+  if (!config.has_model_output()) return std::optional<ModelOutput>();
+  return std::optional(TRY(model_output(config.model_output())));
 }
 
 }  // namespace pscloud

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "learn/loss.h"
+#include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -28,8 +30,8 @@ Result<Penalty> penalty_of(const PS::LM::Config& config);
 Result<Loss> loss_of(const PS::LM::Config& config);
 Result<FilterSpec> filter_of(const PS::LM::FilterConfig& filter, const char* field);
 
-// What the names of the model's files begin with; empty: it is not written.
-Result<std::string> model_prefix_of(const PS::LM::Config& config);
+// Where the model goes; nothing: it is not written.
+Result<std::optional<ModelOutput>> model_output_of(const PS::LM::Config& config);
 
 // A field `tail_feature_freq`, and the number of hashes of the sketch that counts for it.
 Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field);

@@ -9,9 +9,16 @@
 
 namespace pscloud {
 
+struct Sharing {
+  SlowWork slow = SlowWork::kRepeat;
+  // What every worker does when the work is paused, before it goes on.
+  std::function<Result<>(uint64_t number)> on_pause = {};
+};
+
 // Does work together with the other workers, which call this alike: returns when all items are done. `work` does one
 // item and returns what is to be added to the tally of the pool's name; that of an item counts once, whoever did it.
 Result<> share_work(Worker& worker, const std::string& pool, std::span<const std::string> items,
-                    const std::function<Result<std::vector<Addend>>(const WorkItem& item)>& work);
+                    const std::function<Result<std::vector<Addend>>(const WorkItem& item)>& work,
+                    const Sharing& sharing = {});
 
 }  // namespace pscloud

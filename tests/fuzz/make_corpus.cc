@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "engine/filter/filter.h"
 #include "engine/message.h"
+#include "io/memory_store.h"
+#include "learn/row_file.h"
 #include "net/frame.h"
 #include "net/shm/ring.h"
 
@@ -73,7 +75,7 @@ void add_messages(const Corpus& corpus) {
   add(5, "sync_reply", encode(SyncReplyMessage{7, 1, 64, {3, 4}}));
   add(6, "error", encode(ErrorMessage{Code::kNotFound, "no such table"}));
   add(7, "table_spec", encode(spec));
-  add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}}));
+  add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}, SlowWork::kAwait}));
   add(9, "taken", encode(TakenMessage{TakenMessage::State::kGiven, {1, "part 1", true}, "worker 1"}));
   add(10, "finish_work", encode(FinishWorkMessage{"train", 1, {{0, 1}, {3, 0.5}}}));
   add(11, "yes", encode(YesNoMessage{true}));
@@ -81,6 +83,7 @@ void add_messages(const Corpus& corpus) {
   add(13, "tally_reply", encode(TallyReplyMessage{{1, 0, 0.5}}));
   add(14, "scan", encode(ScanMessage{7, ScanKind::kState}));
   add(15, "scanned", encode(ScannedRows{9, 1, {3, 4}, {0, 0.5f}}));
+  add(17, "pause_work", encode(PauseWorkMessage{"train", 3, true}));
   add(16, "set_rows", encode(SetRowsMessage{ScanKind::kState, {4, 3}, {0, 0.5f, 1, 2}}));
 }
 
@@ -122,6 +125,23 @@ void add_payloads(const Corpus& corpus) {
   corpus.add("payload_fuzz", "signature", head_of({1, 4, 0}), payload->joined()->span());
 }
 
+// Models and parts of checkpoints, and one without its checksums, which row_file_fuzz.cc puts in.
+void add_row_files(const Corpus& corpus) {
+  MemoryStore store;
+  const std::vector<Key> keys{7, 9, UINT64_MAX};
+  const auto add = [&](const char* name, uint32_t width, const std::vector<float>& floats) {
+    RowFileWriter writer(store.create(name).value(), width);
+    CHECK(floats.empty() || writer.write(keys, floats));
+    CHECK(writer.commit());
+    corpus.add("row_file_fuzz", name, {}, bytes_of(store.get(name)));
+  };
+  add("empty", 1, {});
+  add("model", 1, {1, -0.5f, 1e-5f});
+  add("checkpoint", 2, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const std::string whole = store.get("model");
+  corpus.add("row_file_fuzz", "unchecked", {}, bytes_of(whole.substr(0, 20) + whole.substr(24, 40)));
+}
+
 // The ring of a peer: see shm_fuzz.cc for what stands before the slots.
 void add_rings(const Corpus& corpus) {
   const auto push_of = [](size_t bytes) {
@@ -160,6 +180,7 @@ int main(int argc, char** argv) {
   pscloud::add_frames(corpus);
   pscloud::add_messages(corpus);
   pscloud::add_payloads(corpus);
+  pscloud::add_row_files(corpus);
   pscloud::add_rings(corpus);
   return 0;
 }

@@ -82,6 +82,7 @@ Result<std::span<const float>> SketchTable::view_range(uint64_t /*first*/, uint6
   return no_rows();
 }
 Result<> SketchTable::prepare_push_range(uint64_t /*first*/, std::span<const float> /*values*/) { return no_rows(); }
+Result<> SketchTable::set(std::span<const Key>, std::span<const float>, ScanKind) { return no_rows(); }
 Result<PublishedRows> SketchTable::publish(const Lender& /*lend*/) { return no_rows(); }
 
 ScannedRows SketchTable::scan(uint64_t first, uint64_t /*rows_max*/, ScanKind /*kind*/) const {

@@ -38,6 +38,7 @@ class SketchTable final : public TableStore {
   Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
   Result<std::span<const float>> view_range(uint64_t first, uint64_t count) const override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
+  Result<> set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) override;
   Result<PublishedRows> publish(const Lender& lend) override;
   ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const override;
 

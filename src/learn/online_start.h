@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_store.h"
+#include "learn/model_tables.h"
+#include "learn/online_settings.h"
+#include "pscloud/worker.h"
+
+namespace PS::LM {
+class OnlinePosition;
+}
+
+namespace pscloud {
+
+// Where an online training is in its data: at the beginning, or where a checkpoint was made.
+struct OnlinePosition {
+  uint64_t checkpoint = 0;  // its number; 0: there is none
+  uint32_t pass = 1;
+  std::vector<bool> done;    // of the parts of the data, in this pass
+  std::vector<double> sums;  // of progress so far; none: zeros
+  uint64_t different = 0;    // examples so far, each once in a pass
+};
+
+// Places in the sums of progress that a checkpoint keeps.
+inline constexpr uint32_t kProgressPlaces = 6;
+
+// The files to learn from, cut into items of work.
+struct OnlineData {
+  std::vector<std::string> parts;
+  std::string hash;  // of the files' names and sizes, and of the cuts
+};
+Result<OnlineData> online_data(FileStore& store, std::span<const FileInfo> files);
+
+// What a checkpoint keeps of a position.
+void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM::OnlinePosition& out);
+// kInvalid if the data are others, kCorrupt if it makes no sense.
+Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, const OnlineData& data);
+
+// Fills the tables, which have no rows yet, as the settings say: from the newest checkpoint, from a model, or not at
+// all. All workers call this alike, and are told the same.
+Result<OnlinePosition> start_online(Worker& worker, FileStore& store, const OnlineSettings& settings,
+                                    const ModelTables& model, const OnlineData& data);
+
+}  // namespace pscloud

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""`pscloud train` with checkpoints: kill -9 of all its processes in the middle, --resume, and the very same model."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, SANITIZERS, SECONDS, until
+from train_test import children, workers
+
+PSCLOUD = BUILD / "pscloud"
+EXAMPLES = 16000 if SANITIZERS else 32000
+CONFIG = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+penalty { type: L1 lambda: 0.01 }
+learning_rate { type: DECAY alpha: 0.1 beta: 1 }
+async_sgd { algo: FTRL minibatch: 100 num_data_pass: 2 }
+"""
+CHECKPOINTS = ["--set", "checkpoint.folder=ck", "--set", "checkpoint.every_seconds=0"]
+
+
+class Checkpoint(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.run_here("data", "generate", "train", "--examples", EXAMPLES, "--keys", 26000, "--files", 8)
+        (cls.folder / "train.conf").write_text(CONFIG)
+        cls.run_here("train", "train.conf", "--servers", 2, "--workers", 1, "--quiet")
+        cls.model = cls.take_model()
+
+    def setUp(self):
+        for file in (self.folder / "ck").glob("*"):
+            file.unlink()
+
+    @classmethod
+    def run_here(cls, *words):
+        return subprocess.run([PSCLOUD, *map(str, words)], cwd=cls.folder, check=True, capture_output=True, text=True,
+                              timeout=SECONDS)
+
+    @classmethod
+    def take_model(cls):
+        """The files of the model, which are gone afterwards."""
+        files = sorted(cls.folder.glob("model_S*"))
+        model = [file.read_bytes() for file in files]
+        for file in files:
+            file.unlink()
+        return model
+
+    def start(self, *flags, count=1):
+        process = subprocess.Popen([PSCLOUD, "train", "train.conf", "--servers", "2", "--workers", str(count), "--json",
+                                    *CHECKPOINTS, *flags],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def numbers(self):
+        """Of the checkpoints that are there."""
+        names = [file.name for file in (self.folder / "ck").glob("checkpoint-*")]
+        return sorted(int(name.partition("-")[2]) for name in names if re.fullmatch(r"checkpoint-\d+", name))
+
+    def newest(self):
+        return max(self.numbers(), default=0)
+
+    def run_until(self, number, *flags):
+        """Then kills whatever the command has started, all at once, and the command itself."""
+        process = self.start(*flags)
+        until(lambda: self.newest() >= number or process.poll() is not None, f"checkpoint {number}")
+        self.assertIsNone(process.poll(), "it ended before it was killed")
+        for pid in [process.pid, *children(process.pid)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # one that saw the others end
+        process.communicate(timeout=SECONDS)
+        self.assertEqual(self.take_model(), [])
+
+    def finish(self, *flags, count=1):
+        process = self.start(*flags, count=count)
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        return json.loads(out), err
+
+    def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(self):
+        self.run_until(3)
+        self.run_until(self.newest() + 4, "--resume")
+        before = self.newest()
+        self.assertGreaterEqual(before, 7)
+        self.assertLessEqual(len(self.numbers()), 3)  # two are kept, and the oldest may be about to be removed
+        summary, _ = self.finish("--resume")
+        self.assertEqual(summary["examples"], 2 * EXAMPLES)
+        self.assertEqual(summary["repeated"], 0)
+        self.assertGreater(summary["resumed"], EXAMPLES // 4)
+        self.assertEqual(self.take_model(), self.model)
+        self.assertEqual(list((self.folder / "ck").iterdir()), [])  # nor what the killed ones had begun
+
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(self):
+        self.run_until(4)
+        newest = self.newest()
+        part = self.folder / "ck" / f"checkpoint-{newest}-table0-part1"
+        damaged = bytearray(part.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        part.write_bytes(damaged)
+        summary, err = self.finish("--resume")
+        self.assertRegex(err, rf"ck/checkpoint-{newest}-table0-part1: damaged: .*; checkpoint {newest} is left out")
+        self.assertEqual(summary["examples"], 2 * EXAMPLES)
+        self.assertEqual(self.take_model(), self.model)
+
+    def test_a_worker_that_dies_holds_no_checkpoint_up(self):
+        process = self.start(count=3)
+        until(lambda: self.newest() >= 2, "a checkpoint")
+        os.kill(workers(process.pid)[0], signal.SIGKILL)
+        at_death = self.newest()
+        until(lambda: self.newest() > at_death + 1 or process.poll() is not None, "another checkpoint")
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        summary = json.loads(out)
+        self.assertEqual(summary["examples"] - summary["repeated"], 2 * EXAMPLES)
+        self.assertEqual(len(self.take_model()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
