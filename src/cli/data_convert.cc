@@ -42,7 +42,7 @@ Result<uint64_t> convert(const ConvertCommand& command, const Cancelled& cancell
 void add_data_convert(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<ConvertCommand>();
   add_data_flags(verb, command->data, "patterns of the files to read");
-  verb.add_option("--to", command->to, "LIBSVM, VW, SPARSE, SPARSE_BINARY, ADFEA, TERAFEA or CRITEO")
+  verb.add_option("--to", command->to, "LIBSVM, VW, SPARSE, SPARSE_BINARY, ADFEA, TERAFEA, CRITEO or PROTO")
       ->type_name("NAME")
       ->required();
   verb.add_option("--out", command->out, "the file to write")->type_name("FILE")->required();

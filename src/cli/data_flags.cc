@@ -13,7 +13,7 @@ namespace pscloud {
 void add_data_flags(CLI::App& verb, DataFlags& flags, const char* about) {
   verb.add_option("files", flags.patterns, about)->type_name("FILES")->required();
   verb.add_option("--format", flags.format,
-                  "LIBSVM, VW, SPARSE, SPARSE_BINARY, DENSE, ADFEA, TERAFEA or CRITEO [LIBSVM]")
+                  "LIBSVM, VW, SPARSE, SPARSE_BINARY, DENSE, ADFEA, TERAFEA, CRITEO or PROTO [LIBSVM]")
       ->type_name("NAME");
 }
 

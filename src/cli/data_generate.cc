@@ -58,7 +58,7 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
                             .model_seed = command.model_seed,
                             .seed = command.seed};
   const bool values = format == TextFormat::kLibsvm || format == TextFormat::kVw || format == TextFormat::kSparse ||
-                      format == TextFormat::kCriteo;
+                      format == TextFormat::kCriteo || format == TextFormat::kProto;
   if (!values) options.counts = 0;
   ClickLog log(options);
   ScoreSummary best;
@@ -79,6 +79,9 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
       text.clear();
       for (size_t i = 0; i < kRowsAtATime && made + i < end; ++i) scores.push_back(log.next(block));
       if (!values) block.values.clear();
+      if (format == TextFormat::kProto) {
+        for (uint16_t& group : block.groups) ++group;  // 0 is the label's
+      }
       TRY(append_text(format, slice_of(block, 0, block.rows()), made, text));
       TRY(output->write(text));
       best.add(block.labels, scores);
@@ -115,7 +118,8 @@ void add_data_generate(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<GenerateCommand>();
   verb.add_option("out", command->out, "what the names of the files begin with")->type_name("OUT")->required();
   verb.add_option("--examples", command->examples, "[1e5]")->type_name("N")->check(CLI::Range(1.0, 1e12));
-  verb.add_option("--format", command->format, "LIBSVM, VW, SPARSE, SPARSE_BINARY, ADFEA, TERAFEA or CRITEO [LIBSVM]")
+  verb.add_option("--format", command->format,
+                  "LIBSVM, VW, SPARSE, SPARSE_BINARY, ADFEA, TERAFEA, CRITEO or PROTO [LIBSVM]")
       ->type_name("NAME");
   verb.add_option("--keys", command->keys, "different categories [1e6]")->type_name("N")->check(CLI::Range(26.0, 1e15));
   verb.add_option("--zipf", command->zipf, "how much more often common ones come [1.1]")

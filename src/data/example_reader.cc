@@ -12,12 +12,17 @@ Result<> ExampleReader::open(const FilePart& part) {
   used_ = 0;
   uri_ = part.uri;
   text_.reset();
-  text_ = TRY(TextReader::open(store_, part, chunk_bytes_));
+  records_.reset();
+  if (parser_->reads_records()) {
+    records_ = TRY(RecordReader::open(store_, part.uri, {.begin = part.begin, .end = part.end}));
+  } else {
+    text_ = TRY(TextReader::open(store_, part, chunk_bytes_));
+  }
   return {};
 }
 
 Result<RowSlice> ExampleReader::next(size_t rows) {
-  CHECK(text_.has_value(), "open() comes first");
+  CHECK(text_ || records_, "open() comes first");
   if (block_.rows() - used_ < rows) {
     block_.drop_front(std::exchange(used_, 0));
     while (block_.rows() < rows && TRY(parse_more())) continue;
@@ -28,17 +33,42 @@ Result<RowSlice> ExampleReader::next(size_t rows) {
 }
 
 // False at the end of the part.
-Result<bool> ExampleReader::parse_more() {
+Result<bool> ExampleReader::parse_more() { return records_ ? parse_records() : parse_lines(); }
+
+Result<bool> ExampleReader::parse_lines() {
   const std::string_view text = TRY(text_->next());
   if (text.empty()) return false;
   BadLines bad;
   parser_->parse(text, block_, bad);
-  bad_lines_ += bad.count;
-  for (BadLines::One& one : bad.first) {
-    if (first_bad_lines_.size() == kBadLinesKept) break;
-    first_bad_lines_.push_back({uri_, text_->offset() + one.offset, std::move(one.reason)});
+  note(bad, text_->offset());
+  return true;
+}
+
+Result<bool> ExampleReader::parse_records() {
+  size_t bytes = 0;
+  while (bytes < chunk_bytes_) {
+    const auto record = TRY(records_->next());
+    if (!record) return bytes > 0;
+    bytes += record->bytes.size() + 1;
+    BadLines bad;
+    if (record->damage.empty()) {
+      parser_->parse_record(record->bytes, block_, bad);
+      for (BadLines::One& one : bad.first) one.offset = 0;
+    } else {
+      bad.add(0, record->damage);
+    }
+    note(bad, record->offset);
   }
   return true;
+}
+
+// `offset`: of what they are in.
+void ExampleReader::note(const BadLines& bad, uint64_t offset) {
+  bad_lines_ += bad.count;
+  for (const BadLines::One& one : bad.first) {
+    if (first_bad_lines_.size() == kBadLinesKept) break;
+    first_bad_lines_.push_back({uri_, offset + one.offset, one.reason, records_.has_value()});
+  }
 }
 
 }  // namespace pscloud

@@ -10,14 +10,16 @@
 #include "data/parser.h"
 #include "data/row_block.h"
 #include "data/text_reader.h"
+#include "io/recordio.h"
 
 namespace pscloud {
 
-// A line that is no example.
+// A line or a record that is no example.
 struct BadLine {
   std::string uri;
-  uint64_t offset = 0;  // of the place in the text of the file
+  uint64_t offset = 0;  // of the place in the text of the file; of a record where it begins
   std::string reason;
+  bool is_record = false;
 };
 
 // Examples of files, in minibatches of any size. One thread.
@@ -41,12 +43,16 @@ class ExampleReader {
 
  private:
   Result<bool> parse_more();
+  Result<bool> parse_lines();
+  Result<bool> parse_records();
+  void note(const BadLines& bad, uint64_t offset);
 
   FileStore& store_;
   std::unique_ptr<Parser> parser_;
   const size_t chunk_bytes_;
   std::string uri_;
-  std::optional<TextReader> text_;
+  std::optional<TextReader> text_;  // or
+  std::optional<RecordReader> records_;
   RowBlock block_;
   size_t used_ = 0;  // rows of the block
   uint64_t bad_lines_ = 0;

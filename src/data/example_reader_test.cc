@@ -66,6 +66,29 @@ TEST(ExampleReader, BadLinesAreCountedAndTheFirstAreKept) {
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(reader.first_bad_lines()[i].offset, 6 + 2 * i);
 }
 
+TEST(ExampleReader, RecordsAreReadAndBadOnesToldByTheirPlace) {
+  const std::string label("\x0a\x06\x1a\x04\0\0\x80\x3f", 8);
+  std::string text;
+  append_record(label + std::string("\x0a\x05\x08\x01\x12\x01\x05", 7), text);
+  append_record("not this", text);
+  const size_t third = text.size();
+  append_record(label, text);
+  append_record(label, text);
+  text[third] = 'x';
+  MemoryStore store({{"f", text}});
+  for (const size_t chunk : {1u, 1000u}) {
+    ExampleReader reader(store, make_parser(TextFormat::kProto, true), chunk);
+    ASSERT_TRUE(reader.open({"f"}));
+    const RowSlice slice = reader.next(100).value();
+    EXPECT_THAT(slice.labels, ElementsAre(1, 1));
+    EXPECT_THAT(slice.keys, ElementsAre(5));
+    EXPECT_EQ(reader.bad_lines(), 2u);
+    EXPECT_TRUE(reader.first_bad_lines()[0].is_record);
+    EXPECT_EQ(reader.first_bad_lines()[0].offset, 23u);
+    EXPECT_EQ(reader.first_bad_lines()[1].offset, third);
+  }
+}
+
 TEST(ExampleReader, FeaturesThatAreAllOneHaveNoValues) {
   const std::string text = "1; 3 10 11; 4 12;\n-1; 3 13;\n";
   MemoryStore store({{"f", text}});

@@ -7,8 +7,17 @@
 
 #include "base/check.h"
 #include "io/decompress.h"
+#include "io/recordio.h"
 
 namespace pscloud {
+namespace {
+
+Result<bool> can_be_cut(FileStore& store, const std::string& uri) {
+  const std::string first = TRY(first_bytes(store, uri));
+  return compression_of(first) == Compression::kNone && record_kind(first) != RecordKind::kPlain;
+}
+
+}  // namespace
 
 std::string to_text(const FilePart& part) {
   CHECK(part.version.find(' ') == std::string::npos, "version '{}' of {}", part.version, part.uri);
@@ -38,7 +47,7 @@ Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileIn
   for (const FileInfo& file : files) {
     const std::string version = file.version_is_global ? file.version : "";
     const uint64_t count = std::max<uint64_t>(1, (file.size + bytes - 1) / bytes);
-    if (count == 1 || TRY(compression_of(store, file.uri)) != Compression::kNone) {
+    if (count == 1 || !TRY(can_be_cut(store, file.uri))) {
       parts.push_back({.uri = file.uri, .version = version});
       continue;
     }

@@ -11,8 +11,8 @@
 
 namespace pscloud {
 
-// Some lines of a text file: those that begin at `begin` or behind it, and before `end`. Together the parts of a file
-// have each line once, wherever the cuts are.
+// Some lines or records of a file: those that begin at `begin` or behind it, and before `end`, counted in bytes of what
+// is in it, decompressed. Together the parts of a file have each line once, wherever the cuts are.
 struct FilePart {
   std::string uri;
   uint64_t begin = 0;
@@ -29,7 +29,7 @@ std::string to_text(const FilePart& part);
 Result<FilePart> part_of_text(std::string_view text);
 
 // Parts of about `bytes` each, so that few files still feed many workers. A compressed file can only be read from its
-// beginning: it is one part.
+// beginning, and so can one of plain records: it is one part.
 Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes);
 
 }  // namespace pscloud

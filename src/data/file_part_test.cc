@@ -44,6 +44,11 @@ TEST(FilePart, AVersionThatOnlyThisMachineKnowsIsNotCarried) {
   EXPECT_THAT(cut_files(store, std::span(&file, 1), 100).value(), ElementsAre(FilePart{"f", 0, kEnd}));
 }
 
+TEST(FilePart, OfRecordsOnlyThoseThatCanBeFoundAreCut) {
+  EXPECT_THAT(cut("\x0a\x23\xd7\x3e" + std::string(96, 'x'), 40), ElementsAre(FilePart{"f", 0, kEnd}));
+  EXPECT_EQ(cut("\x0a\x23\xd7\xce" + std::string(96, 'x'), 40).size(), 3u);
+}
+
 TEST(FilePart, ComesBackFromItsText) {
   const FilePart part{.uri = "s3://bucket/a b.txt", .begin = 7};
   EXPECT_EQ(to_text(part), "7 18446744073709551615 - s3://bucket/a b.txt");

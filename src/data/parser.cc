@@ -27,6 +27,13 @@ void Parser::parse(std::string_view text, RowBlock& block, BadLines& bad) {
   }
 }
 
+void Parser::parse_record(std::string_view record, RowBlock& block, BadLines& bad) {
+  Complaint complaint = parse_line(record.data(), record.data() + record.size(), block);
+  if (complaint.at == nullptr) return;
+  block.drop_unended();
+  bad.add(static_cast<uint64_t>(complaint.at - record.data()), std::move(complaint.reason));
+}
+
 std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups) {
   switch (format) {
     case TextFormat::kDense:
@@ -37,6 +44,7 @@ std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups) {
     case TextFormat::kTerafea: return make_terafea_parser(ignore_groups);
     case TextFormat::kVw: return make_vw_parser();
     case TextFormat::kCriteo: return make_criteo_parser(ignore_groups);
+    case TextFormat::kProto: return make_proto_parser(ignore_groups);
   }
   CHECK(false, "text format {}", static_cast<int>(format));
 }

@@ -10,7 +10,8 @@
 
 namespace pscloud {
 
-enum class TextFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo };
+// How examples are written: all but the last as lines of text.
+enum class TextFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo, kProto };
 
 // Lines that make no sense: how many, and what is wrong with the first of them.
 struct BadLines {
@@ -28,7 +29,7 @@ struct BadLines {
   }
 };
 
-// Makes examples of text, one of each line.
+// Makes examples of text, one of each line, or of records.
 class Parser {
  public:
   virtual ~Parser() = default;
@@ -37,6 +38,10 @@ class Parser {
   // make no sense are left out and told to `bad`. kScanPadding bytes behind `text` must be readable; a line's end or
   // a zero is best.
   void parse(std::string_view text, RowBlock& block, BadLines& bad);
+
+  // Its examples are no lines but records: parse_record() takes each, parse() none.
+  virtual bool reads_records() const { return false; }
+  void parse_record(std::string_view record, RowBlock& block, BadLines& bad);
 
  protected:
   // What is wrong with a line, and where.
@@ -53,7 +58,8 @@ class Parser {
   static Complaint no_key(const char* at) {
     return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
   }
-  // One line, without its end: features go to `block`, then its row is ended. Whatever follows `end` is no digit.
+  // One line, without its end, or one record: features go to `block`, then its row is ended. Whatever follows `end` is
+  // no digit.
   virtual Complaint parse_line(const char* at, const char* end, RowBlock& block) = 0;
 };
 

@@ -11,6 +11,7 @@ std::unique_ptr<Parser> make_adfea_parser(bool ignore_groups);
 std::unique_ptr<Parser> make_criteo_parser(bool ignore_groups);
 std::unique_ptr<Parser> make_grouped_parser(TextFormat format, bool ignore_groups);  // SPARSE, SPARSE_BINARY and DENSE
 std::unique_ptr<Parser> make_libsvm_parser();
+std::unique_ptr<Parser> make_proto_parser(bool ignore_groups);
 std::unique_ptr<Parser> make_terafea_parser(bool ignore_groups);
 std::unique_ptr<Parser> make_vw_parser();
 

@@ -12,14 +12,12 @@ namespace pscloud {
 
 Result<TextReader> TextReader::open(FileStore& store, FilePart part, size_t chunk_bytes) {
   CHECK(chunk_bytes > 0, "no chunks");
-  if (part.begin == 0) {
-    auto input = TRY(open_decompressed(store, part.uri, {.ahead_end = part.end, .version = part.version}));
-    return TextReader(std::move(input), std::move(part), chunk_bytes);
-  }
   // One byte more: if it ends a line, the next one is ours.
-  auto input = TRY(store.open(part.uri, {.begin = part.begin - 1, .ahead_end = part.end, .version = part.version}));
+  const uint64_t from = part.begin == 0 ? 0 : part.begin - 1;
+  auto input = TRY(open_decompressed(store, part.uri, {.begin = from, .ahead_end = part.end, .version = part.version}));
   TextReader reader(std::move(input), std::move(part), chunk_bytes);
-  reader.offset_ = reader.part_.begin - 1;
+  if (reader.part_.begin == 0) return reader;
+  reader.offset_ = from;
   TRY(reader.skip_line());
   return reader;
 }

@@ -65,6 +65,9 @@ TEST(TextReader, CompressedFilesAreReadAsTheirText) {
   const std::string text = "one\ntwo\n";
   MemoryStore store({{"f", gzip(text)}});
   EXPECT_EQ(lines_of(store, {"f"}, text, 4), text);
+  EXPECT_EQ(lines_of(store, {"f", 0, 4}, text, 4), "one\n");
+  EXPECT_EQ(lines_of(store, {"f", 4}, text, 4), "two\n");
+  EXPECT_EQ(lines_of(store, {"f", 40}, text, 4), "");
 }
 
 TEST(TextReader, LinesAreNumberedFromOne) {

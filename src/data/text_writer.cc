@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "data/number_text.h"
+#include "io/recordio.h"
 
 namespace pscloud {
 namespace {
@@ -102,6 +103,51 @@ void write_criteo(const Row& row, std::string& text) {
   }
 }
 
+void append_varint(uint64_t value, std::string& text) {
+  for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
+  text += static_cast<char>(value);
+}
+
+void append_float(float value, std::string& text) { text.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+// A field of a message: its number, that its length comes first, its bytes.
+void append_field(uint64_t number, std::string_view bytes, std::string& text) {
+  append_varint(number << 3 | 2, text);
+  append_varint(bytes.size(), text);
+  text += bytes;
+}
+
+// A record of dmlc's Example (parser_proto.cc). Slot 0 is the label; features without groups are in slot 1.
+Result<> write_proto(const Row& row, std::string& text) {
+  std::string example;
+  std::string slot;
+  std::string packed;
+  append_float(row.positive ? 1 : -1, packed);
+  append_field(3, packed, slot);
+  append_field(1, slot, example);
+  const bool binary = row.is_binary();
+  for (size_t begin = 0, end = 0; begin < row.keys.size(); begin = end) {
+    while (end < row.keys.size() && row.group(end) == row.group(begin)) ++end;
+    const uint64_t id = row.groups.empty() ? 1 : row.group(begin);
+    if (id == 0) return invalid("example {} has features of group 0: in PROTO that is the label's", row.number);
+    slot.clear();
+    append_varint(1 << 3, slot);
+    append_varint(id, slot);
+    packed.clear();
+    for (size_t i = begin; i < end; ++i) append_varint(row.keys[i], packed);
+    append_field(2, packed, slot);
+    packed.clear();
+    for (size_t i = begin; i < end && !binary; ++i) append_float(row.value(i), packed);
+    if (!binary) append_field(3, packed, slot);
+    append_field(1, slot, example);
+  }
+  if (example.size() > RecordReader::kRecordBytesMax) {
+    return invalid("example {} is too long: a record of {} bytes", row.number, example.size());
+  }
+  append_record(example, text);
+  return {};
+}
+
 }  // namespace
 
 Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_number, std::string& text) {
@@ -135,6 +181,7 @@ Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_num
         write_terafea(row, text);
         break;
       case TextFormat::kCriteo: write_criteo(row, text); break;
+      case TextFormat::kProto: TRY(write_proto(row, text)); continue;  // no line, so no end of one
       case TextFormat::kDense: return invalid("DENSE cannot be written: it has no keys");
     }
     text += '\n';

@@ -68,11 +68,26 @@ TEST(TextWriter, WhatIsReadBackIsWhatWasWritten) {
   EXPECT_EQ(parse_back(TextFormat::kTerafea, text_of(TextFormat::kTerafea, block)).groups, block.groups);
 }
 
+TEST(TextWriter, RecordsHaveTheLabelInSlotZero) {
+  const RowBlock block = two_rows();
+  // Magic, length; slot 0 with 1.0; slot 1 with key 3 and 0.5; slot 2 with key 9 and 1.0.
+  const std::string first(
+      "\x0a\x23\xd7\x3e\x22\0\0\0"
+      "\x0a\x06\x1a\x04\0\0\x80\x3f"
+      "\x0a\x0b\x08\x01\x12\x01\x03\x1a\x04\0\0\0\x3f"
+      "\x0a\x0b\x08\x02\x12\x01\x09\x1a\x04\0\0\x80\x3f",
+      42);
+  EXPECT_EQ(text_of(TextFormat::kProto, block).substr(0, first.size()), first);
+}
+
 TEST(TextWriter, ValuesWithoutAPlaceAreAMistake) {
   std::string text;
-  const RowBlock block = two_rows();
+  RowBlock block = two_rows();
   const auto refused = append_text(TextFormat::kAdfea, slice_of(block, 0, 2), 1, text);
   EXPECT_EQ(refused.error().message, "example 1 has values that are not 1: ADFEA has no place for them");
+  block.groups = {0, 1, 1};
+  EXPECT_EQ(append_text(TextFormat::kProto, slice_of(block, 0, 2), 1, text).error().message,
+            "example 1 has features of group 0: in PROTO that is the label's");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -159,11 +158,15 @@ Compression compression_of(std::string_view first_bytes) {
   return Compression::kNone;
 }
 
-Result<Compression> compression_of(FileStore& store, const std::string& uri) {
+Result<std::string> first_bytes(FileStore& store, const std::string& uri) {
   const auto input = TRY(store.open(uri, {.begin = 0, .end = kMagicBytes}));
-  std::array<char, kMagicBytes> first{};
-  const size_t size = TRY(read_magic(*input, first));
-  return compression_of(std::string_view(first.data(), size));
+  std::string first(kMagicBytes, '\0');
+  first.resize(TRY(read_magic(*input, first)));
+  return first;
+}
+
+Result<Compression> compression_of(FileStore& store, const std::string& uri) {
+  return compression_of(TRY(first_bytes(store, uri)));
 }
 
 Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::string name) {
@@ -177,8 +180,19 @@ Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::str
 }
 
 Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri, ByteRange range) {
-  CHECK(range.begin == 0, "{} from byte {} on", uri, range.begin);
-  return decompress(TRY(store.open(uri, std::move(range))), uri);
+  uint64_t begin = std::exchange(range.begin, 0);
+  if (begin > 0 && TRY(compression_of(store, uri)) == Compression::kNone) {
+    range.begin = begin;
+    return store.open(uri, std::move(range));
+  }
+  auto input = TRY(decompress(TRY(store.open(uri, std::move(range))), uri));
+  std::vector<char> skipped(begin > 0 ? kReadBytes : 0);
+  while (begin > 0) {
+    const size_t count = TRY(input->read(std::span(skipped).first(std::min<uint64_t>(skipped.size(), begin))));
+    if (count == 0) break;
+    begin -= count;
+  }
+  return input;
 }
 
 }  // namespace pscloud

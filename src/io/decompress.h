@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@ namespace pscloud {
 
 enum class Compression { kNone, kGzip, kZstd };
 
+// The first four bytes of a file as it is stored, or fewer if it has no more: enough to tell by what it is.
+Result<std::string> first_bytes(FileStore& store, const std::string& uri);
+
 // By the first bytes of a file: names lie.
 Compression compression_of(std::string_view first_bytes);
 Result<Compression> compression_of(FileStore& store, const std::string& uri);
@@ -18,7 +22,8 @@ Result<Compression> compression_of(FileStore& store, const std::string& uri);
 // text. `name` is for errors. kCorrupt if it is damaged or ends too early.
 Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::string name);
 
-// A file's contents from the beginning, decompressed. The range is that of the stored bytes, and begins with the first.
+// A file's contents, decompressed, from byte `range.begin` of them on. What is compressed is read from its beginning all
+// the same.
 Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri, ByteRange range = {});
 
 }  // namespace pscloud

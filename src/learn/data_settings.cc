@@ -39,8 +39,9 @@ TextFormat text_format(DataConfig::TextFormat format) {
 }  // namespace
 
 Result<TextFormat> text_format(const DataConfig& data, const char* field) {
+  if (data.format() == DataConfig::PROTO) return TextFormat::kProto;
   if (data.format() != DataConfig::TEXT) {
-    return invalid("{}.format is {}; only TEXT can be read", field, DataConfig::DataFormat_Name(data.format()));
+    return invalid("{}.format is {}; TEXT and PROTO can be read", field, DataConfig::DataFormat_Name(data.format()));
   }
   return text_format(data.text());
 }
@@ -48,7 +49,9 @@ Result<TextFormat> text_format(const DataConfig& data, const char* field) {
 Result<TextFormat> text_format_named(const std::string& name) {
   DataConfig::TextFormat format;
   if (DataConfig::TextFormat_Parse(name, &format)) return text_format(format);
-  std::vector<std::string> known;
+  const std::string& proto = DataConfig::DataFormat_Name(DataConfig::PROTO);
+  if (name == proto) return TextFormat::kProto;
+  std::vector<std::string> known{proto};
   for (int i = 0; i < DataConfig::TextFormat_descriptor()->value_count(); ++i) {
     known.push_back(DataConfig::TextFormat_descriptor()->value(i)->name());
   }
