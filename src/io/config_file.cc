@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <vector>
 
 #include "base/suggest.h"
@@ -198,9 +199,27 @@ std::string config_differences(const pb::Message& before, const pb::Message& now
   return lines;
 }
 
-Result<> read_config(FileStore& store, const std::string& uri, pb::Message& config) {
+Result<> append_config(std::string_view text, std::string_view name, pb::Message& config) {
+  const std::unique_ptr<pb::Message> more(config.New());
+  TRY(parse_config(text, name, *more));
+  std::vector<const pb::FieldDescriptor*> fields;
+  more->GetReflection()->ListFields(*more, &fields);
+  for (const pb::FieldDescriptor* field : fields) {
+    if (field->is_repeated() || !config.GetReflection()->HasField(config, field)) continue;
+    return invalid("{}: the config has {} already; to change a field of it: --set {}...=VALUE", name, field->name(),
+                   field->name());
+  }
+  config.MergeFrom(*more);
+  return {};
+}
+
+Result<std::string> read_config_text(FileStore& store, const std::string& uri) {
   const auto input = TRY(open_decompressed(store, uri));
-  return parse_config(TRY(read_all(*input, kConfigBytesMax).at(uri)), uri, config);
+  return TRY(read_all(*input, kConfigBytesMax).at(uri));
+}
+
+Result<> read_config(FileStore& store, const std::string& uri, pb::Message& config) {
+  return parse_config(TRY(read_config_text(store, uri)), uri, config);
 }
 
 }  // namespace pscloud

@@ -24,6 +24,11 @@ std::string config_text(const google::protobuf::Message& config);
 
 // In words, field by field; empty if there is none. What is not set is equal to its default.
 std::string config_differences(const google::protobuf::Message& before, const google::protobuf::Message& now);
+// Adds what another text says. kInvalid if both say the same thing: to say it otherwise there is set_config_field().
+Result<> append_config(std::string_view text, std::string_view name, google::protobuf::Message& config);
+
+// A config's text, decompressed if need be.
+Result<std::string> read_config_text(FileStore& store, const std::string& uri);
 
 // All of it from a file.
 Result<> read_config(FileStore& store, const std::string& uri, google::protobuf::Message& config);

@@ -72,6 +72,19 @@ TEST(ConfigFile, AFileIsReadFromItsStore) {
   EXPECT_EQ(read_config(store, "d.conf", message).error().code, Code::kNotFound);
 }
 
+TEST(AppendConfig, AddsFieldsButChangesNone) {
+  FieldDescriptorProto message;
+  message.set_name("a");
+  ASSERT_TRUE(append_config("number: 7", "--append", message));
+  EXPECT_EQ(message.name(), "a");
+  EXPECT_EQ(message.number(), 7);
+  EXPECT_EQ(append_config("number: 8", "--append", message).error().message,
+            "--append: the config has number already; to change a field of it: --set number...=VALUE");
+  EXPECT_EQ(append_config("nmae: 'b'", "--append", message).error().message,
+            "--append:1:1: there is no field nmae here; did you mean name?");
+  EXPECT_EQ(message.number(), 7);
+}
+
 TEST(SetConfigField, SetsFieldsOfFieldsByTheirNames) {
   FieldDescriptorProto message;
   for (const char* one : {"number=7", "name=a b", "options.packed=true", "type=TYPE_BOOL"}) {

@@ -92,11 +92,11 @@ Result<BatchSettings> batch_settings(const Config& config) {
   }
   const BCDConfig& darlin = config.darlin();
   const DataConfig& data = config.training_data();
-  TRY(check_data(data, "training_data"));
   if (darlin.load_local_data()) return invalid("darlin.load_local_data: workers share the files that all of them see");
 
   BatchSettings settings;
   settings.files.assign(data.file().begin(), data.file().end());
+  settings.selection = TRY(data_selection(data, "training_data"));
   settings.format = TRY(text_format(data, "training_data"));
   settings.ignore_groups = data.ignore_feature_group();
   if (darlin.has_local_cache()) {

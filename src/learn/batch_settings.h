@@ -7,6 +7,7 @@
 
 #include "data/parser.h"
 #include "learn/block_descent.h"
+#include "learn/data_selection.h"
 #include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
@@ -29,6 +30,7 @@ struct StartWeights {
 struct BatchSettings {
   std::vector<std::string> files;  // patterns
   TextFormat format = TextFormat::kLibsvm;
+  DataSelection selection;
   bool ignore_groups = false;
   bool strict = false;       // a bad line ends the run; else it is counted and left out
   std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not

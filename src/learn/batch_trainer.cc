@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "io/file_pattern.h"
-#include "learn/data_settings.h"
+#include "learn/data_selection.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
 
@@ -119,7 +119,9 @@ Result<> BatchTrainer::load() {
   const Time begin = clock_.now();
   descent_.reset();
   rows_ = {};
-  const std::vector<std::string> items = TRY(cut_into_items(store_, TRY(find_files(store_, settings_.files))));
+  const std::vector<SelectedFile> files =
+      TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
+  const std::vector<std::string> items = items_of_pass(TRY(cut_into_items(store_, files)), settings_.selection, 1);
   const std::string pool = named("load");
   TRY(worker_.offer_work(pool, items));
   while (const auto item = TRY(worker_.take_work(pool))) TRY(load_item(*item));

@@ -2,23 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "base/suggest.h"
-#include "data/file_part.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
 
 using PS::LM::DataConfig;
-
-namespace {
-constexpr uint64_t kPartBytesMax = 64 << 20;
-constexpr uint64_t kPartBytesMin = 1 << 20;
-constexpr uint64_t kPartsWanted = 64;
-constexpr uint64_t kPartsMax = 100000;
-}  // namespace
 
 namespace {
 
@@ -60,27 +50,28 @@ Result<TextFormat> text_format_named(const std::string& name) {
                  fmt::join(known, ", "));
 }
 
-Result<> check_data(const DataConfig& data, const char* field) {
+Result<DataSelection> data_selection(const DataConfig& data, const char* field) {
   if (data.file_size() == 0) return invalid("{}.file is missing: where are the data?", field);
-  const auto refuse = [&](const char* name) { return invalid("{}.{} is not supported yet", field, name); };
-  if (data.has_range()) return refuse("range");
-  if (data.has_hdfs()) return refuse("hdfs");
-  if (data.max_num_files_per_worker() >= 0) return refuse("max_num_files_per_worker");
-  if (data.max_num_lines_per_file() >= 0) return refuse("max_num_lines_per_file");
-  if (data.shuffle()) return refuse("shuffle");
-  if (data.replica() != 1) return refuse("replica");
-  return {};
-}
-
-Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<const FileInfo> files) {
-  uint64_t bytes = 0;
-  for (const FileInfo& file : files) bytes += file.size;
-  const uint64_t fair = std::clamp(bytes / kPartsWanted, kPartBytesMin, kPartBytesMax);
-  std::vector<std::string> items;
-  for (const FilePart& part : TRY(cut_files(store, files, std::max(fair, bytes / kPartsMax + 1)))) {
-    items.push_back(to_text(part));
+  if (data.has_hdfs()) return invalid("{}.hdfs: HDFS cannot be read; copy the files, or mount it", field);
+  DataSelection selection;
+  if (data.has_range()) {
+    selection.begin = data.range().begin();
+    selection.end = data.range().end();
+    if (selection.begin >= selection.end) {
+      return invalid("{}.range goes from {} to {}: it has no examples", field, selection.begin, selection.end);
+    }
   }
-  return items;
+  const auto limit = [&](int32_t most, const char* name, uint64_t& to) -> Result<> {
+    if (most == 0) return invalid("{}.{} is 0: nothing would be left; -1 is all", field, name);
+    if (most > 0) to = static_cast<uint64_t>(most);
+    return {};
+  };
+  TRY(limit(data.max_num_files_per_worker(), "max_num_files_per_worker", selection.files_per_worker_max));
+  TRY(limit(data.max_num_lines_per_file(), "max_num_lines_per_file", selection.lines_per_file_max));
+  if (data.replica() < 1) return invalid("{}.replica is {}, must be 1 or more", field, data.replica());
+  selection.replica = static_cast<uint32_t>(data.replica());
+  selection.shuffle = data.shuffle();
+  return selection;
 }
 
 }  // namespace pscloud

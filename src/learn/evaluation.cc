@@ -24,17 +24,17 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
   if (!config.has_model_input()) return invalid("model_input is missing: which model shall be tried?");
   EvaluationSettings settings;
   settings.model_files = TRY(model_input(config.model_input()));
-  TRY(check_data(config.validation_data(), "validation_data"));
+  settings.selection = TRY(data_selection(config.validation_data(), "validation_data"));
   settings.files.assign(config.validation_data().file().begin(), config.validation_data().file().end());
   settings.format = TRY(text_format(config.validation_data(), "validation_data"));
   return settings;
 }
 
-Result<Scored> score_files(Worker& worker, const ModelTables& model, FileStore& store, std::span<const FileInfo> files,
-                           TextFormat format, bool strict, const std::string& name) {
+Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
+                           std::span<const std::string> parts, TextFormat format, bool strict,
+                           const std::string& name) {
   PartScorer scorer(worker, model, store, format, strict);
-  const auto items = TRY(cut_into_items(store, files));
-  TRY(share_work(worker, name, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
+  TRY(share_work(worker, name, parts, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     ScoreSummary summary;
     const uint64_t bad_lines =
         TRY(scorer.score(TRY(part_of_text(item.text)), [&](auto labels, auto scores) -> Result<> {
@@ -57,7 +57,9 @@ Result<Scored> score_files(Worker& worker, const ModelTables& model, FileStore& 
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {
   Evaluation evaluation;
   const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
-  const std::vector<FileInfo> files = TRY(find_files(store, settings.files));
+  const std::vector<SelectedFile> files =
+      TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));
+  const std::vector<std::string> parts = items_of_pass(TRY(cut_into_items(store, files)), settings.selection, 1);
   evaluation.model_files = model_files.size();
   evaluation.data_files = files.size();
 
@@ -65,7 +67,7 @@ Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSe
   evaluation.weights = model.weights;
   evaluation.embeddings = model.embeddings;
   evaluation.scored =
-      TRY(score_files(worker, model.tables, store, files, settings.format, settings.strict, "evaluate"));
+      TRY(score_parts(worker, model.tables, store, parts, settings.format, settings.strict, "evaluate"));
   return evaluation;
 }
 

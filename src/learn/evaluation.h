@@ -7,6 +7,7 @@
 
 #include "data/parser.h"
 #include "io/file_store.h"
+#include "learn/data_selection.h"
 #include "learn/model_tables.h"
 #include "learn/score_summary.h"
 #include "pscloud/worker.h"
@@ -22,20 +23,21 @@ struct EvaluationSettings {
   std::vector<std::string> model_files;  // patterns
   std::vector<std::string> files;        // patterns
   TextFormat format = TextFormat::kLibsvm;
+  DataSelection selection;
   bool strict = false;  // a bad line ends the run; else it is counted and left out
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 
-// How a model does on the examples of files. All workers of the job do the same, under a name of its own, and share the
-// files; each is told all of it.
+// How a model does on the examples of parts of files. All workers of the job do the same, under a name of its own, and
+// share the parts; each is told all of it.
 struct Scored {
   ScoreSummary scores;
   uint64_t bad_lines = 0;
 };
-Result<Scored> score_files(Worker& worker, const ModelTables& model, FileStore& store, std::span<const FileInfo> files,
-                           TextFormat format, bool strict, const std::string& name);
+Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
+                           std::span<const std::string> parts, TextFormat format, bool strict, const std::string& name);
 
 struct Evaluation {
   uint64_t model_files = 0;

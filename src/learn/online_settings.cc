@@ -71,14 +71,14 @@ Result<OnlineSettings> online_settings(const Config& config) {
   if (!config.has_async_sgd()) return invalid("async_sgd is missing: there is nothing to train online");
   const SGDConfig& sgd = config.async_sgd();
   if (!config.has_training_data()) return invalid("training_data is missing");
-  TRY(check_data(config.training_data(), "training_data"));
 
   OnlineSettings settings;
   settings.files.assign(config.training_data().file().begin(), config.training_data().file().end());
+  settings.selection = TRY(data_selection(config.training_data(), "training_data"));
   settings.format = TRY(text_format(config.training_data(), "training_data"));
   if (config.has_validation_data()) {
     const DataConfig& validation = config.validation_data();
-    TRY(check_data(validation, "validation_data"));
+    settings.validation_selection = TRY(data_selection(validation, "validation_data"));
     settings.validation_files.assign(validation.file().begin(), validation.file().end());
     settings.validation_format = TRY(text_format(validation, "validation_data"));
   }

@@ -7,6 +7,7 @@
 
 #include "data/parser.h"
 #include "learn/checkpoint_settings.h"
+#include "learn/data_selection.h"
 #include "learn/embedding_settings.h"
 #include "learn/loss.h"
 #include "learn/model_format.h"
@@ -24,8 +25,10 @@ namespace pscloud {
 struct OnlineSettings {
   std::vector<std::string> files;  // patterns
   TextFormat format = TextFormat::kLibsvm;
+  DataSelection selection;
   std::vector<std::string> validation_files;  // patterns; none: the model is not tried while it is trained
   TextFormat validation_format = TextFormat::kLibsvm;
+  DataSelection validation_selection;
   std::vector<std::string> initial_model;  // patterns; none: weights begin at zero
   std::optional<ModelOutput> model;
   CheckpointSettings checkpoint;

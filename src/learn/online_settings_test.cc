@@ -89,13 +89,24 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   EXPECT_THAT(with(rate).error().message, HasSubstr("async_sgd is missing"));
 }
 
-TEST(OnlineSettings, WhatThereIsNotYetIsRefusedAndNotIgnored) {
-  for (const std::string field : {"range { begin: 1 end: 2 }", "hdfs {}", "max_num_lines_per_file: 5", "replica: 2"}) {
-    const auto settings =
-        settings_of("training_data { format: TEXT file: 'a' " + field + " } loss { type: LOGIT }" + kFtrl + kRate);
-    ASSERT_FALSE(settings) << field;
-    EXPECT_THAT(settings.error().message, HasSubstr("not supported yet")) << field;
-  }
+TEST(OnlineSettings, FieldsOfDataChooseExamplesOrAreRefused) {
+  const auto selection = [](const std::string& fields) {
+    return settings_of("training_data { format: TEXT file: 'a' " + fields + " } loss { type: LOGIT }" + kFtrl + kRate);
+  };
+  EXPECT_EQ(selection("").value().selection, DataSelection());
+  const DataSelection all{
+      .files_per_worker_max = 2, .lines_per_file_max = 5, .begin = 1, .end = 9, .replica = 3, .shuffle = true};
+  EXPECT_EQ(selection("range { begin: 1 end: 9 } max_num_files_per_worker: 2 max_num_lines_per_file: 5 replica: 3 "
+                      "shuffle: true")
+                .value()
+                .selection,
+            all);
+  EXPECT_EQ(selection("range { begin: 2 end: 2 }").error().message,
+            "training_data.range goes from 2 to 2: it has no examples");
+  EXPECT_EQ(selection("max_num_lines_per_file: 0").error().message,
+            "training_data.max_num_lines_per_file is 0: nothing would be left; -1 is all");
+  EXPECT_EQ(selection("replica: 0").error().message, "training_data.replica is 0, must be 1 or more");
+  EXPECT_THAT(selection("hdfs {}").error().message, HasSubstr("training_data.hdfs: HDFS cannot be read"));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "io/file_pattern.h"
 #include "learn/checkpoint.h"
 #include "learn/checkpoint_files.h"
-#include "learn/data_settings.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
 
@@ -54,13 +53,13 @@ Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSetting
 
 }  // namespace
 
-Result<OnlineData> online_data(FileStore& store, std::span<const FileInfo> files) {
+Result<OnlineData> online_data(FileStore& store, std::span<const SelectedFile> files, const DataSelection& selection) {
   OnlineData data;
-  data.parts = TRY(cut_into_items(store, files));
+  data.parts = items_of_pass(TRY(cut_into_items(store, files)), {.replica = selection.replica}, 1);
   ByteWriter all;
-  for (const FileInfo& file : files) {
-    all.put_text(file.uri);
-    all.put(file.size);
+  for (const SelectedFile& file : files) {
+    all.put_text(file.info.uri);
+    all.put(file.info.size);
   }
   for (const std::string& part : data.parts) all.put_text(part);
   const Hash128 hash = hash128(all.bytes());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/file_store.h"
+#include "learn/data_selection.h"
 #include "learn/model_tables.h"
 #include "learn/online_settings.h"
 #include "pscloud/worker.h"
@@ -30,10 +31,10 @@ inline constexpr uint32_t kProgressPlaces = 6;
 
 // The files to learn from, cut into items of work.
 struct OnlineData {
-  std::vector<std::string> parts;
-  std::string hash;  // of the files' names and sizes, and of the cuts
+  std::vector<std::string> parts;  // each as often as it is wanted; a pass may have them in another order
+  std::string hash;                // of the files' names and sizes, and of the cuts
 };
-Result<OnlineData> online_data(FileStore& store, std::span<const FileInfo> files);
+Result<OnlineData> online_data(FileStore& store, std::span<const SelectedFile> files, const DataSelection& selection);
 
 // What a checkpoint keeps of a position.
 void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM::OnlinePosition& out);

@@ -1,12 +1,13 @@
 #include "learn/online_trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
-#include "io/file_pattern.h"
 #include "learn/checkpoint.h"
+#include "learn/data_selection.h"
 #include "learn/evaluation.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
@@ -54,13 +55,20 @@ OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, const OnlineSetti
       next_count_(start_) {}
 
 Result<OnlineProgress> OnlineTrainer::run() {
-  const std::vector<FileInfo> files = TRY(find_files(store_, settings_.files));
-  std::vector<FileInfo> validation;
-  if (!settings_.validation_files.empty()) validation = TRY(find_files(store_, settings_.validation_files));
+  const std::vector<SelectedFile> files =
+      TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
   uint64_t bytes = 0;
-  for (const FileInfo& file : files) bytes += file.size;
-  progress_.bytes_all = bytes * settings_.passes;
-  const OnlineData data = TRY(online_data(store_, files));
+  for (const SelectedFile& file : files)
+    bytes += std::min(file.end, file.info.size) - std::min(file.begin, file.info.size);
+  progress_.bytes_all = bytes * settings_.selection.replica * settings_.passes;
+  const OnlineData data = TRY(online_data(store_, files, settings_.selection));
+  std::vector<std::string> validation;
+  if (!settings_.validation_files.empty()) {
+    const DataSelection& wanted = settings_.validation_selection;
+    validation = TRY(cut_into_items(store_, TRY(select_files(worker_, store_, settings_.validation_files,
+                                                             settings_.validation_format, wanted, "validation_data"))));
+    validation = items_of_pass(validation, wanted, 1);
+  }
 
   model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
   if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
@@ -92,11 +100,12 @@ Result<OnlineProgress> OnlineTrainer::run() {
 
 Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
   const std::string pool = fmt::format("pass {}", pass);
+  const std::vector<std::string> parts = items_of_pass(data.parts, {.shuffle = settings_.selection.shuffle}, pass);
   std::vector<std::string> items;
   std::vector<uint32_t> numbers;  // of these among all parts
-  for (uint32_t i = 0; i < data.parts.size(); ++i) {
+  for (uint32_t i = 0; i < parts.size(); ++i) {
     if (pass == start_at_.pass && !start_at_.done.empty() && start_at_.done[i]) continue;
-    items.push_back(data.parts[i]);
+    items.push_back(parts[i]);
     numbers.push_back(i);
   }
   const auto train_one = [&](const WorkItem& item) -> Result<std::vector<Addend>> {
@@ -206,10 +215,10 @@ Result<> OnlineTrainer::report() {
   return {};
 }
 
-Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const FileInfo> files) {
+Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const std::string> parts) {
   const std::string name = fmt::format("validation {}", pass);
   const Scored scored =
-      TRY(score_files(worker_, model_, store_, files, settings_.validation_format, settings_.strict, name));
+      TRY(score_parts(worker_, model_, store_, parts, settings_.validation_format, settings_.strict, name));
   progress_.validated = pass;
   progress_.validation_auc = scored.scores.auc();
   progress_.validation_accuracy = scored.scores.accuracy();

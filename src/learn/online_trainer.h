@@ -68,7 +68,7 @@ class OnlineTrainer {
   Result<> report();
   Result<> count_weights();
   Result<> count_embeddings();
-  Result<> validate_after(uint32_t pass, std::span<const FileInfo> files);
+  Result<> validate_after(uint32_t pass, std::span<const std::string> parts);
 
   Worker& worker_;
   FileStore& store_;

@@ -20,31 +20,36 @@ enum PredictionPlace : uint32_t { kPredicted, kNotPredicted, kPredictionPlaces }
 
 Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
                             const std::string& prefix, bool raw) {
+  for (const auto& [given, name] :
+       {std::pair{settings.selection.shuffle, "shuffle"}, {settings.selection.replica > 1, "replica"}}) {
+    if (given) return invalid("validation_data.{}: predictions are written once, in the order of the examples", name);
+  }
   const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
-  const std::vector<FileInfo> files = TRY(find_files(store, settings.files));
+  const std::vector<SelectedFile> files =
+      TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));
   const LoadedModel model = TRY(load_model(worker, store, model_files));
   Predictions predictions;
   predictions.files = files.size();
   predictions.weights = model.weights;
 
   std::vector<std::string> items;
-  for (const FileInfo& file : files) items.push_back(file.uri);
+  for (const SelectedFile& file : files) items.push_back(to_text({file.info.uri, file.begin, file.end}));
   PartScorer scorer(worker, model.tables, store, settings.format, settings.strict);
   std::string text;
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
     uint64_t examples = 0;
-    const uint64_t bad_lines =
-        TRY(scorer.score({.uri = item.text}, [&](std::span<const float>, std::span<const float> scores) -> Result<> {
-          text.clear();
-          for (const float score : scores) {
-            const float shown = raw ? score : 1 / (1 + std::exp(-score));
-            append_number(text, shown);
-            text += '\n';
-          }
-          examples += scores.size();
-          return output->write(text);
-        }));
+    const uint64_t bad_lines = TRY(scorer.score(TRY(part_of_text(item.text)),
+                                                [&](std::span<const float>, std::span<const float> scores) -> Result<> {
+                                                  text.clear();
+                                                  for (const float score : scores) {
+                                                    const float shown = raw ? score : 1 / (1 + std::exp(-score));
+                                                    append_number(text, shown);
+                                                    text += '\n';
+                                                  }
+                                                  examples += scores.size();
+                                                  return output->write(text);
+                                                }));
     TRY(output->commit());
     return std::vector<Addend>{{kPredicted, static_cast<double>(examples)},
                                {kNotPredicted, static_cast<double>(bad_lines)}};

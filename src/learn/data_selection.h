@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/file_part.h"
+#include "data/parser.h"
+#include "pscloud/worker.h"
+
+namespace pscloud {
+
+// Which examples of some files are wanted: by default all of them, once. What is counted are lines that are not empty,
+// or records. The limits on files and lines come first; the range counts what they leave, over the files in their
+// order.
+struct DataSelection {
+  static constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
+
+  uint64_t files_per_worker_max = kAll;
+  uint64_t lines_per_file_max = kAll;
+  uint64_t begin = 0;  // the range
+  uint64_t end = kAll;
+  uint32_t replica = 1;  // so many times
+  bool shuffle = false;  // parts of files in random order
+
+  bool operator==(const DataSelection&) const = default;
+};
+
+// A file, and which bytes of its text the examples begin in that are wanted.
+struct SelectedFile {
+  FileInfo info;
+  uint64_t begin = 0;
+  uint64_t end = DataSelection::kAll;
+};
+
+// The files that match, but for those that nothing is wanted of. Where lines must be counted the workers of the job
+// share that, so all of them call this alike, under a name of its own; people see it, so let it be the config's for
+// these data. kInvalid if nothing is left.
+Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store, std::span<const std::string> patterns,
+                                               TextFormat format, const DataSelection& selection,
+                                               const std::string& name);
+
+// Parts of files as items of work: small enough that the last ones end at about the same time, large enough that to ask
+// for one costs nothing.
+Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<const SelectedFile> files);
+
+// Items as a pass over the data wants them: so many times, and in an order that only the number of the pass decides.
+std::vector<std::string> items_of_pass(std::span<const std::string> items, const DataSelection& selection,
+                                       uint32_t pass);
+
+}  // namespace pscloud
