@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "cli/dmlc_flags.h"
 #include "cli/exit_code.h"
 #include "cli/verb.h"
 
@@ -120,6 +121,13 @@ std::string squeeze(std::string text) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
+  if (const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1)); begins_as_dmlc(words)) {
+    const auto ours = through_the_old_door(words);
+    if (!ours) return fail(ours.error());
+    std::vector<const char*> arguments{argv[0]};
+    for (const std::string& word : *ours) arguments.push_back(word.c_str());
+    return run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  }
   CLI::App app(kAbout, "pscloud");
   Action action;
   app.option_defaults()->group("Flags");

@@ -1,22 +1,55 @@
 #include "cli/config_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
 
 #include "io/config_file.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
+namespace {
+
+// Behind blanks and comments.
+bool begins_with_word(std::string_view text, std::string_view word) {
+  while (true) {
+    text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n")));
+    if (!text.starts_with('#')) return text.starts_with(word);
+    text.remove_prefix(std::min(text.size(), text.find('\n')));
+  }
+}
+
+}  // namespace
 
 void add_config_flags(CLI::App& verb, ConfigFlags& flags, const char* about) {
   verb.add_option("config", flags.file, about)->type_name("CONF")->required();
+  verb.add_option("--append", flags.appended, "text of a config, to go behind the file's")->type_name("TEXT");
   verb.add_option("--set", flags.assignments, "FIELD=VALUE instead of what the config says")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
   verb.add_flag("--strict", flags.strict, "end at the first line that is no example");
 }
 
+std::vector<std::string> words_of(const ConfigFlags& flags) {
+  std::vector<std::string> words{flags.file};
+  if (!flags.appended.empty()) words.insert(words.end(), {"--append", flags.appended});
+  for (const std::string& one : flags.assignments) words.insert(words.end(), {"--set", one});
+  if (flags.strict) words.emplace_back("--strict");
+  return words;
+}
+
+Result<> parse_learning_config(std::string_view text, std::string_view name, PS::LM::Config& config) {
+  if (!begins_with_word(text, "linear_method")) return parse_config(text, name, config);
+  PS::LM::WrappedConfig wrapped;
+  TRY(parse_config(text, name, wrapped));
+  config = std::move(*wrapped.mutable_linear_method());
+  return {};
+}
+
 Result<> read_config(const ConfigFlags& flags, PS::LM::Config& config) {
-  TRY(read_config(*make_file_store(), flags.file, config));
+  const std::string text = TRY(read_config_text(*make_file_store(), flags.file));
+  TRY(parse_learning_config(text, flags.file, config));
+  TRY(append_config(flags.appended, "--append", config));
   for (const std::string& one : flags.assignments) TRY(set_config_field(one, config).at("--set"));
   return {};
 }

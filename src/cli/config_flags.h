@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pscloud/error.h"
@@ -17,12 +18,19 @@ namespace pscloud {
 // What the verbs that learn are told: a config, and what is otherwise than it says.
 struct ConfigFlags {
   std::string file;
+  std::string appended;  // text
   std::vector<std::string> assignments;
   bool strict = false;  // a bad line ends the run
 };
 
-// CONF, --set and --strict.
+// CONF, --append, --set and --strict.
 void add_config_flags(CLI::App& verb, ConfigFlags& flags, const char* about);
+
+// The flags again, for another process.
+std::vector<std::string> words_of(const ConfigFlags& flags);
+
+// Fills it from a text, be it wrapped in `linear_method { ... }` or not.
+Result<> parse_learning_config(std::string_view text, std::string_view name, PS::LM::Config& config);
 
 // kInvalid with the place in the file.
 Result<> read_config(const ConfigFlags& flags, PS::LM::Config& config);

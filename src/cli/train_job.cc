@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -45,9 +46,8 @@ struct WorkerProcess {
 };
 
 Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalCluster& cluster) {
-  std::vector<std::string> arguments{"train", job.config.file, "--as-worker", "--threads", std::to_string(job.threads)};
-  for (const std::string& one : job.config.assignments) arguments.insert(arguments.end(), {"--set", one});
-  if (job.config.strict) arguments.emplace_back("--strict");
+  std::vector<std::string> arguments{"train", "--as-worker", "--threads", std::to_string(job.threads)};
+  std::ranges::copy(words_of(job.config), std::back_inserter(arguments));
   if (job.resume) arguments.emplace_back("--resume");
   auto [ours, theirs] = TRY(LineChannel::make_pair());
   auto process = TRY(ChildProcess::start(arguments, cluster.worker_environment(), std::move(theirs)));
