@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
+#include "cli/train_dry_run.h"
 #include "cli/train_job.h"
 #include "cli/train_report.h"
 #include "cli/verb.h"
@@ -57,6 +58,7 @@ schedulers and servers that run elsewhere (docs/node-environment.md).)";
 struct TrainCommand {
   TrainJob job{.config = {}, .threads = 0};
   std::string tensorboard;
+  bool dry_run = false;
   bool as_worker = false;
   bool quiet = false;
   bool json = false;
@@ -148,6 +150,7 @@ int run_train(TrainCommand command) {
 
   const auto settings = train_settings(command.job);
   if (!settings) return fail(settings.error());
+  if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
   std::optional<TensorBoardWriter> tensorboard;
   if (!command.tensorboard.empty()) {
     auto writer = open_tensorboard(command.tensorboard);
@@ -188,6 +191,7 @@ void add_train(CLI::App& verb, Action& action) {
       ->check(CLI::PositiveNumber);
   verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
   verb.add_flag("--resume", command->job.resume, "go on from the last checkpoint");
+  verb.add_flag("--dry-run", command->dry_run, "only say what it would read, start and need");
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");
   verb.add_flag("--as-worker", command->as_worker)->group("");

@@ -10,15 +10,6 @@
 #include "io/recordio.h"
 
 namespace pscloud {
-namespace {
-
-Result<bool> can_be_cut(FileStore& store, const std::string& uri) {
-  const std::string first = TRY(first_bytes(store, uri));
-  return compression_of(first) == Compression::kNone && record_kind(first) != RecordKind::kPlain;
-}
-
-}  // namespace
-
 std::string to_text(const FilePart& part) {
   CHECK(part.version.find(' ') == std::string::npos, "version '{}' of {}", part.version, part.uri);
   return fmt::format("{} {} {} {}", part.begin, part.end, part.version.empty() ? "-" : part.version, part.uri);
@@ -39,6 +30,11 @@ Result<FilePart> part_of_text(std::string_view text) {
   if (part.version == "-") part.version.clear();
   part.uri.assign(space + 1, end);
   return part;
+}
+
+Result<bool> can_be_cut(FileStore& store, const std::string& uri) {
+  const std::string first = TRY(first_bytes(store, uri));
+  return compression_of(first) == Compression::kNone && record_kind(first) != RecordKind::kPlain;
 }
 
 Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes) {

@@ -28,8 +28,11 @@ struct FilePart {
 std::string to_text(const FilePart& part);
 Result<FilePart> part_of_text(std::string_view text);
 
-// Parts of about `bytes` each, so that few files still feed many workers. A compressed file can only be read from its
-// beginning, and so can one of plain records: it is one part.
+// Whether it can be read from a place in the middle: a compressed file cannot, nor can one of plain records.
+Result<bool> can_be_cut(FileStore& store, const std::string& uri);
+
+// Parts of about `bytes` each, so that few files still feed many workers. One that cannot be
+// cut is one part.
 Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes);
 
 }  // namespace pscloud

@@ -17,6 +17,11 @@ class SparseTable final : public TableStore {
  public:
   SparseTable(const TableSpec& spec, std::unique_ptr<Updater> updater, uint64_t bytes_max);
 
+  // What one of so many rows, of values and state so many floats each, will take at most.
+  static uint64_t bytes_for(uint64_t rows, size_t floats) {
+    return sizeof(SparseTable) + SparseIndex().bytes_with(rows) + SparseRows(floats).bytes_after(rows);
+  }
+
   Result<> push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo) const override;
   Result<> push_pull(std::span<const Key> keys, std::span<const float> values, std::span<float> out,

@@ -1,0 +1,133 @@
+#include "data/key_growth.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace pscloud {
+namespace {
+
+constexpr int kRankCells = 60;
+
+// A sample: keys drawn, and how many of them are different.
+struct GrowthPoint {
+  double drawn = 0;
+  double different = 0;
+};
+
+// The key of rank r comes with a chance of r^-power, as its share of all up to rank `ranks`. Ranks are taken together
+// in cells, each as wide as the one before times a factor.
+class RankLaw {
+ public:
+  RankLaw(double power, double ranks) {
+    const double factor = std::exp(std::log(ranks) / kRankCells);
+    double all = 0;
+    double begin = 1;
+    for (Cell& cell : cells_) {
+      const double end = begin * factor;
+      cell = {.keys = end - begin, .chance = std::pow(begin * std::sqrt(factor), -power)};
+      all += cell.keys * cell.chance;
+      begin = end;
+    }
+    for (Cell& cell : cells_) cell.chance /= all;
+  }
+  // How many different keys to expect.
+  double different(double drawn) const {
+    double sum = 0;
+    for (const Cell& cell : cells_) sum -= cell.keys * std::expm1(-drawn * cell.chance);
+    return sum;
+  }
+
+ private:
+  struct Cell {
+    double keys = 0;
+    double chance = 0;  // of each
+  };
+  Cell cells_[kRankCells];
+};
+
+struct GrowthFit {
+  double error = std::numeric_limits<double>::infinity();
+  double growth = 1;  // different keys of all, for each of the sample
+};
+
+GrowthFit fit(std::span<const GrowthPoint> points, double drawn_of_all) {
+  constexpr double kPowerMax = 2;
+  constexpr double kPowerStep = 0.1;
+  constexpr double kRanksFactor = 1.1;  // from one try to the next
+  constexpr int kRanksTried = 80;       // up to 2000 times what was seen
+  GrowthFit best;
+  for (double power = 0; power <= kPowerMax; power += kPowerStep) {
+    double ranks = std::max(2.0, points.back().different);
+    for (int i = 0; i < kRanksTried; ++i, ranks *= kRanksFactor) {
+      const RankLaw law(power, ranks);
+      double error = 0;
+      for (const GrowthPoint& point : points) {
+        error += std::pow(std::log(law.different(point.drawn) / point.different), 2);
+      }
+      if (error >= best.error) continue;
+      best = {error, law.different(drawn_of_all) / law.different(points.back().drawn)};
+    }
+  }
+  return best;
+}
+
+// A key that more than half of the rows have says nothing about others.
+bool is_everywhere(uint64_t count, uint64_t rows) { return 2 * count > rows; }
+
+}  // namespace
+
+void KeyGrowth::add(std::span<const Key> keys) {
+  // Of eight rows one, one, two and four.
+  const int deal = rows_ % 8 == 0 ? 0 : kDeals - 1 - std::countr_zero(rows_ % 8);
+  dealt_[deal].insert(dealt_[deal].end(), keys.begin(), keys.end());
+  ++rows_;
+}
+
+uint64_t KeyGrowth::features() const {
+  uint64_t sum = 0;
+  for (const auto& dealt : dealt_) sum += dealt.size();
+  return sum;
+}
+
+double KeyGrowth::keys_in(double rows) const {
+  std::vector<Key> seen;
+  std::vector<GrowthPoint> points;
+  double everywhere_drawn = 0;
+  double everywhere = 0;
+  for (const auto& dealt : dealt_) {
+    std::vector<Key> more = dealt;
+    std::ranges::sort(more);
+    std::vector<Key> merged;
+    std::ranges::merge(seen, more, std::back_inserter(merged));
+    seen = std::move(merged);
+    double different = 0;
+    everywhere = everywhere_drawn = 0;
+    for (size_t i = 0, end = 0; i < seen.size(); i = end) {
+      while (end < seen.size() && seen[end] == seen[i]) ++end;
+      ++different;
+      if (&dealt != &dealt_[kDeals - 1] || !is_everywhere(end - i, rows_)) continue;
+      ++everywhere;
+      everywhere_drawn += static_cast<double>(end - i);
+    }
+    if (!seen.empty()) points.push_back({static_cast<double>(seen.size()), different});
+  }
+  const double times = rows / static_cast<double>(std::max<uint64_t>(1, rows_));
+  if (points.empty() || times <= 1) return points.empty() ? 0 : points.back().different;
+  const double seen_keys = points.back().different;
+  const GrowthFit all = fit(points, points.back().drawn * times);
+  if (everywhere == 0 || everywhere == seen_keys) return seen_keys * (everywhere == 0 ? all.growth : 1);
+
+  // The same without those that are in nearly every row: counts beside categories would bend the law.
+  const double share = 1 - everywhere_drawn / points.back().drawn;
+  std::vector<GrowthPoint> rest;
+  for (const GrowthPoint& point : points) {
+    rest.push_back({point.drawn * share, std::max(1.0, point.different - everywhere)});
+  }
+  const GrowthFit others = fit(rest, rest.back().drawn * times);
+  if (all.error < others.error) return seen_keys * all.growth;
+  return (seen_keys - everywhere) * others.growth + everywhere;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,50 @@
+#include "data/key_growth.h"
+
+#include <gtest/gtest.h>
+
+#include <unordered_set>
+
+#include "data/click_log.h"
+
+namespace pscloud {
+namespace {
+
+// How the estimate from the first rows of a made-up log compares with what all of its rows have: 1 is right.
+double estimate_of_truth(double zipf, uint64_t keys, uint64_t sampled, uint64_t rows) {
+  ClickLog log({.keys = keys, .zipf = zipf});
+  KeyGrowth growth;
+  std::unordered_set<Key> different;
+  RowBlock block;
+  for (uint64_t i = 0; i < rows; ++i) {
+    block.clear();
+    log.next(block);
+    if (i < sampled) growth.add(block.keys);
+    different.insert(block.keys.begin(), block.keys.end());
+  }
+  EXPECT_EQ(growth.rows(), sampled);
+  EXPECT_EQ(growth.features(), 39 * sampled);
+  return growth.keys_in(static_cast<double>(rows)) / static_cast<double>(different.size());
+}
+
+TEST(KeyGrowth, KeysOfTenTimesTheRowsAreFoundFromASample) {
+  EXPECT_NEAR(estimate_of_truth(1.1, 20000, 1000, 10000), 1, 0.2);
+  EXPECT_NEAR(estimate_of_truth(0.7, 20000, 1000, 10000), 1, 0.2);
+  EXPECT_NEAR(estimate_of_truth(0, 20000, 1000, 10000), 1, 0.2);
+  EXPECT_NEAR(estimate_of_truth(1.1, 10000000, 1000, 10000), 1, 0.2);  // most are new
+}
+
+TEST(KeyGrowth, ASampleOfAllIsCounted) { EXPECT_EQ(estimate_of_truth(1.1, 20000, 500, 500), 1); }
+
+TEST(KeyGrowth, FewRowsAreEnoughToGiveANumber) {
+  KeyGrowth growth;
+  EXPECT_EQ(growth.keys_in(100), 0);
+  growth.add({});
+  EXPECT_EQ(growth.keys_in(100), 0);
+  growth.add(std::vector<Key>{5});
+  EXPECT_GE(growth.keys_in(100), 1);
+  growth.add(std::vector<Key>{5});
+  EXPECT_EQ(growth.keys_in(1e9), 1);
+}
+
+}  // namespace
+}  // namespace pscloud

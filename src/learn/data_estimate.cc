@@ -1,0 +1,144 @@
+#include "learn/data_estimate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/example_reader.h"
+#include "data/key_growth.h"
+#include "io/file_pattern.h"
+#include "io/watched_store.h"
+
+namespace pscloud {
+namespace {
+
+constexpr int kSamplePieces = 16;
+constexpr size_t kPackedSampled = 4;        // files, at most
+constexpr uint64_t kPackedBytes = 4 << 20;  // of each: what has been read ahead when it ends is little beside it
+constexpr size_t kSampleRows = 100;         // at a time
+
+// Bytes as they are stored, and the examples in them.
+struct Density {
+  uint64_t bytes = 0;
+  uint64_t examples = 0;
+
+  double examples_in(double of_bytes) const {
+    return bytes == 0 ? 0 : of_bytes * static_cast<double>(examples) / static_cast<double>(bytes);
+  }
+};
+
+// What is read of files, here and there. Files that can only be read from their beginning are, some of them, and have a
+// density of their own.
+class DataSampler {
+ public:
+  // `minibatch`: rows whose keys are looked at by themselves.
+  DataSampler(FileStore& store, TextFormat format, uint32_t minibatch)
+      : store_(store),
+        minibatch_(minibatch),
+        counting_(store,
+                  [this](size_t bytes) {
+                    bytes_read_ += bytes;
+                    return Result<>();
+                  }),
+        reader_(counting_, make_parser(format, true)) {}
+
+  Result<> sample(std::span<const FileInfo> files, uint64_t bytes, uint64_t sample_bytes) {
+    const uint64_t piece = std::min(bytes, sample_bytes) / kSamplePieces + 1;
+    size_t at = 0;
+    uint64_t before = 0;  // bytes of files before that one
+    for (int i = 0; i < kSamplePieces; ++i) {
+      const uint64_t place = static_cast<uint64_t>(static_cast<double>(bytes) * i / kSamplePieces);
+      while (at + 1 < files.size() && before + files[at].size <= place) before += files[at++].size;
+      const FileInfo& file = files[at];
+      if (TRY(can_be_cut(store_, file.uri))) {
+        const uint64_t begin = place - std::min(place, before);
+        TRY(read({file.uri, begin, begin + piece}));
+        plain_.bytes += std::min(file.size, begin + piece) - std::min(file.size, begin);
+      } else if (packed_files_.insert(file.uri).second && packed_files_.size() <= kPackedSampled) {
+        const uint64_t read_before = bytes_read_;
+        const bool whole = TRY(read({.uri = file.uri}));
+        packed_.bytes += whole ? file.size : bytes_read_ - read_before;
+      }
+    }
+    return {};
+  }
+
+  // In a file, on the whole.
+  double examples_in(const FileInfo& file) const {
+    const bool packed = packed_files_.contains(file.uri) || plain_.bytes == 0;
+    return (packed ? packed_ : plain_).examples_in(static_cast<double>(file.size));
+  }
+  const KeyGrowth& growth() const { return growth_; }
+  // Different ones of a minibatch.
+  double minibatch_keys() const {
+    if (growth_.rows() < minibatch_) return growth_.keys_in(minibatch_);
+    std::vector<Key> keys = first_keys_;
+    std::ranges::sort(keys);
+    return static_cast<double>(std::ranges::unique(keys).begin() - keys.begin());
+  }
+
+ private:
+  // False if it was left before its end, as a whole file may be.
+  Result<bool> read(const FilePart& part) {
+    const bool is_whole = part.end == FilePart{}.end;
+    Density& density = is_whole ? packed_ : plain_;
+    const uint64_t read_before = bytes_read_;
+    TRY(reader_.open(part));
+    while (true) {
+      const RowSlice rows = TRY(reader_.next(kSampleRows));
+      if (rows.rows() == 0) return true;
+      density.examples += rows.rows();
+      for (size_t i = 0; i < rows.rows(); ++i) {
+        const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
+        const std::span<const Key> keys = rows.keys.subspan(begin, rows.ends[i] - rows.first - begin);
+        if (growth_.rows() < minibatch_) first_keys_.insert(first_keys_.end(), keys.begin(), keys.end());
+        growth_.add(keys);
+      }
+      if (is_whole && bytes_read_ - read_before > kPackedBytes) return false;
+    }
+  }
+
+  FileStore& store_;
+  const uint32_t minibatch_;
+  uint64_t bytes_read_ = 0;
+  WatchedStore counting_;
+  ExampleReader reader_;
+  KeyGrowth growth_;
+  std::vector<Key> first_keys_;  // of a minibatch
+  Density plain_;
+  Density packed_;
+  std::set<std::string> packed_files_;
+};
+
+}  // namespace
+
+Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string> patterns, TextFormat format,
+                                   const DataSelection& selection, int workers, uint32_t minibatch,
+                                   uint64_t sample_bytes) {
+  std::vector<FileInfo> files = TRY(find_files(store, patterns));
+  if (selection.files_per_worker_max < files.size()) {
+    files.resize(std::min<uint64_t>(files.size(), selection.files_per_worker_max * static_cast<uint64_t>(workers)));
+  }
+  DataEstimate estimate{.files = files.size()};
+  for (const FileInfo& file : files) estimate.bytes += file.size;
+  DataSampler sampler(store, format, minibatch);
+  TRY(sampler.sample(files, estimate.bytes, sample_bytes));
+  const KeyGrowth& growth = sampler.growth();
+  estimate.sampled = growth.rows();
+  if (estimate.sampled == 0) return invalid("{}: no examples in the first of these files", files.front().uri);
+
+  double examples = 0;
+  for (const FileInfo& file : files) {
+    examples += std::min(sampler.examples_in(file), static_cast<double>(selection.lines_per_file_max));
+  }
+  examples =
+      std::min(examples, static_cast<double>(selection.end)) - std::min(examples, static_cast<double>(selection.begin));
+  estimate.examples = examples * selection.replica;
+  estimate.features = static_cast<double>(growth.features()) / static_cast<double>(estimate.sampled);
+  // What a selection wants may be less than the sample, which is of all.
+  const auto sampled = static_cast<double>(estimate.sampled);
+  estimate.keys = growth.keys_in(examples) * std::min(1.0, examples / sampled);
+  estimate.minibatch_keys = std::min(estimate.keys, sampler.minibatch_keys());
+  return estimate;
+}
+
+}  // namespace pscloud
