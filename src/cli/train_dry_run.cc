@@ -53,7 +53,7 @@ double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data) {
 Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   DryRun run;
   const double process = ChildProcess::resident_bytes_of(0);  // they are the same program
-  const auto store = make_local_store();
+  const auto store = make_file_store();
   const int trainers = std::max(1, job.workers) * job.threads;
   run.data =
       TRY(estimate_data(*store, settings.files, settings.format, settings.selection, trainers, settings.minibatch));
@@ -91,7 +91,7 @@ void print_text(const DryRun& run, const TrainJob& job, const OnlineSettings& se
     fmt::print("would start {} server and {} worker processes; each worker trains on {} thread{}\n", job.servers,
                job.workers, job.threads, job.threads == 1 ? "" : "s");
   }
-  if (!settings.model_prefix.empty()) fmt::print("would write {}_S*\n", settings.model_prefix);
+  if (settings.model) fmt::print("would write {}_S*\n", settings.model->prefix);
 }
 
 void print_json(const DryRun& run) {

@@ -97,7 +97,7 @@ TEST(RecordIO, PartsHaveEachRecordOnceWhereverTheCutsAre) {
     const uint64_t a = random.below(text.size() + 2);
     const uint64_t b = a + random.below(text.size() + 2);
     std::vector<std::string> all;
-    for (const ByteRange range : {ByteRange{0, a}, ByteRange{a, b}, ByteRange{b}}) {
+    for (const ByteRange& range : {ByteRange{0, a}, ByteRange{a, b}, ByteRange{b}}) {
       for (std::string& record : read_part(store, range)) all.push_back(std::move(record));
     }
     ASSERT_THAT(all, ElementsAreArray(records)) << "cut at " << a << " and " << b;

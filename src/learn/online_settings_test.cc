@@ -85,6 +85,10 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
             "async_sgd.push_filter.num_bytes is 4, must be 1, 2 or 3");
   EXPECT_THAT(refusal(rate + "async_sgd { algo: STANDARD ada_grad: false }"), HasSubstr("needs async_sgd.ada_grad"));
   EXPECT_THAT(refusal(rate + kFtrl + "model_output { format: PROTO file: 'm' }"), HasSubstr("format: TEXT"));
+  EXPECT_THAT(refusal(rate + kFtrl + "checkpoint {}"), HasSubstr("checkpoint.folder is missing"));
+  EXPECT_THAT(refusal(rate + kFtrl + "checkpoint { folder: 'c' keep: 0 }"), HasSubstr("keep is 0, must be 1 or more"));
+  EXPECT_THAT(refusal(rate + "async_sgd { algo: FTRL tail_feature_freq: 1 } checkpoint { folder: 'c' }"),
+              HasSubstr("tail_feature_freq are not kept yet"));
   EXPECT_THAT(settings_of(kFtrl).error().message, HasSubstr("training_data is missing"));
   EXPECT_THAT(with(rate).error().message, HasSubstr("async_sgd is missing"));
 }
