@@ -60,8 +60,10 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   const auto updater = TRY(UpdaterCatalog().make(settings.table.updater));
   const size_t floats = settings.table.width + updater->state_width(settings.table.width);
   const int servers = std::max(1, job.servers);
-  const auto bytes_on_server =
+  auto bytes_on_server =
       static_cast<double>(SparseTable::bytes_for(static_cast<uint64_t>(run.data.keys / servers), floats));
+  // Cells of a byte; which keys it will leave out, a sample cannot tell.
+  if (settings.tail.frequency > 0) bytes_on_server += static_cast<double>(settings.tail_cells) / servers;
   run.table_bytes = bytes_on_server * servers;
   run.row_bytes = run.table_bytes / std::max(1.0, run.data.keys);
   const double training = trainer_bytes(settings, run.data) * job.threads;
