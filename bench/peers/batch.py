@@ -5,9 +5,9 @@
     bench/peers/batch.py --data a9a         a LIBSVM file of your own instead of the generated ones
     bench/peers/batch.py --redraw --publish puts the last results into docs/benchmarks.md
 
-Both minimise loss + lambda * |w|, from text to the model in a file; the time is that of the whole process. The
-of a model is found by pscloud from the model and the data, alike for both. Writes results.json and batch.md to
-build/batch. Exit codes: 0 done, 1 a run failed.
+Both minimise loss + lambda * |w|, from text to the model in a file; the time is that of the whole process.
+The objective of a model is found by pscloud from the model and the data, alike for both. Writes results.json and
+batch.md to build/batch. Exit codes: 0 done, 1 a run failed.
 """
 
 import argparse

@@ -22,8 +22,8 @@ Result<Compression> compression_of(FileStore& store, const std::string& uri);
 // text. `name` is for errors. kCorrupt if it is damaged or ends too early.
 Result<std::unique_ptr<Input>> decompress(std::unique_ptr<Input> input, std::string name);
 
-// A file's contents, decompressed, from byte `range.begin` of them on. What is compressed is read from its beginning all
-// the same.
+// A file's contents, decompressed, from byte `range.begin` of them on. What is compressed is read from its beginning
+// all the same.
 Result<std::unique_ptr<Input>> open_decompressed(FileStore& store, const std::string& uri, ByteRange range = {});
 
 }  // namespace pscloud

@@ -137,9 +137,10 @@ TEST_F(BatchTrainerTest, ReadsTheCacheTheNextTime) {
   ReadPart one;
   one.rows.keys = {7};
   one.rows.end_row(1);
+  const FilePart part{.uri = "train/a", .version = store_.stat("train/a").value().version};
   BlockCache cache(store_, "cache/x_", "4 with groups");
-  ASSERT_TRUE(cache.load({.uri = "train/a"}).value());
-  ASSERT_TRUE(cache.save({.uri = "train/a"}, one));
+  ASSERT_TRUE(cache.load(part).value());
+  ASSERT_TRUE(cache.save(part, one));
   EXPECT_EQ(train(2).examples, 1501u);
 }
 

@@ -167,6 +167,9 @@ TEST_F(CheckpointTest, ADiskThatIsFullEndsNoRun) {
     explicit FullStore(FileStore& store) : store_(store) {}
     Result<FileInfo> stat(const std::string& uri) override { return store_.stat(uri); }
     Result<std::vector<FileInfo>> list(const std::string& folder) override { return store_.list(folder); }
+    Result<std::vector<std::string>> list_folders(const std::string& folder) override {
+      return store_.list_folders(folder);
+    }
     Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
       return store_.open(uri, range);
     }

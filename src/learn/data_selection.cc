@@ -72,10 +72,15 @@ Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store,
                                                TextFormat format, const DataSelection& selection,
                                                const std::string& name) {
   std::vector<FileInfo> files = TRY(find_files(store, patterns));
-  // Workers share the files, so that each has its number if all have so many together.
-  const auto workers = static_cast<uint64_t>(worker.workers());
-  if (selection.files_per_worker_max < files.size() / workers + 1) {
-    files.resize(std::min<uint64_t>(files.size(), selection.files_per_worker_max * workers));
+  if (selection.files_per_worker_max < files.size()) {
+    // Workers share the files, so that each has its number if all have so many together. How many they are is for the
+    // first to say: some may have gone when the last one asks.
+    const std::vector<std::string> once{"workers"};
+    const auto count = [&](const std::string&) { return std::vector{static_cast<uint64_t>(worker.workers())}; };
+    const uint64_t workers = TRY(share_files(worker, name + ": workers", once, 1, count)).front();
+    if (selection.files_per_worker_max < files.size() / workers + 1) {
+      files.resize(std::min<uint64_t>(files.size(), selection.files_per_worker_max * workers));
+    }
   }
   std::vector<WantedLines> wanted(files.size(), {0, selection.lines_per_file_max});
   if (selection.begin > 0 || selection.end != DataSelection::kAll) {

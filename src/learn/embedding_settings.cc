@@ -48,7 +48,7 @@ Result<EmbeddingSettings> embedding_settings(const PS::LM::Config& config, const
   settings.threshold = static_cast<uint32_t>(machine.threshold());
   settings.l1_shrink = machine.l1_shrink();
   // A weight that is not zero was seen, and more is not asked for.
-  if (settings.threshold > 0 || !settings.l1_shrink) settings.counts = TableSpec{.name = "counts"};
+  if (settings.threshold > 0 || !settings.l1_shrink) settings.counts = TableSpec{.name = "embedding_counts"};
   settings.lambda2 = TRY(zero_or_more(machine.lambda_l2(), "lambda_l2"));
   settings.grad_clipping = TRY(zero_or_more(machine.grad_clipping(), "grad_clipping"));
   settings.dropout = TRY(number_within(machine.dropout(), true, 1, "dropout"));

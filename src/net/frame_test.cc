@@ -124,7 +124,7 @@ TEST(Frame, TypesHaveNamesAndOthersAreUnknown) {
   EXPECT_EQ(frame_type_name(FrameType::kKeysUnknown), "keys_unknown");
   EXPECT_TRUE(is_known(FrameType::kReply));
   EXPECT_FALSE(is_known(FrameType{0}));
-  EXPECT_FALSE(is_known(FrameType{76}));
+  EXPECT_FALSE(is_known(FrameType{78}));
   EXPECT_TRUE(is_request(FrameType::kClock));
   EXPECT_TRUE(is_request(FrameType::kScan));
   EXPECT_FALSE(is_request(FrameType::kReply));

@@ -20,7 +20,7 @@ void run(std::string_view input) {
   const uint64_t cut = record_kind(text) == RecordKind::kAligned ? text.size() * (first & 7) / 8 : 0;
   RowBlock block;
   BadLines bad;
-  for (const ByteRange range : {ByteRange{0, cut}, ByteRange{cut}}) {
+  for (const ByteRange& range : {ByteRange{0, cut}, ByteRange{cut}}) {
     auto reader = RecordReader::open(store, "f", range);
     if (!reader) continue;
     uint64_t behind = 0;

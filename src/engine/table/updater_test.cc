@@ -311,7 +311,7 @@ TEST(UpdaterCatalog, UsersOwnUpdaterNeedsOnlyOneRow) {
   EXPECT_EQ(values, (std::vector<float>{1, 5, 9, 4}));
 }
 
-// What one whose weights were set makes of a gradient of 0 is these weights, but for rounding.
+// What one whose weights were set makes of a gradient of 0 is these weights, but for rounding: of z, which has lambda1.
 TEST(Updater, TheStateOfASetValueGivesItBack) {
   const UpdaterCatalog catalog;
   for (const UpdaterSpec& spec :
@@ -323,7 +323,7 @@ TEST(Updater, TheStateOfASetValueGivesItBack) {
       std::vector<float> state(updater->state_width(1), 9.0f);
       updater->state_of(value, state);
       updater->update(value, state, std::vector<float>{0});
-      EXPECT_NEAR(value[0], weight, std::abs(weight) * 1e-6) << spec.name;
+      EXPECT_NEAR(value[0], weight, std::abs(weight) * 1e-6 + 2e-7) << spec.name;
     }
   }
 }

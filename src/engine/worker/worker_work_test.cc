@@ -242,7 +242,7 @@ TEST_F(WorkerWorkTest, ScannedRowsCanBeSetOnAnyNumberOfServers) {
   const std::vector<float> three{1, 2, 3};
   EXPECT_THAT(worker->set_rows(table, two, three, ScanKind::kState).wait().error().message, HasSubstr("3 floats"));
   EXPECT_THAT(worker->set_rows(table, two, std::vector<float>{1, 2}, ScanKind::kState).wait().error().message,
-              HasSubstr("need 6 floats, not 2"));
+              HasSubstr("1 rows of width 3 need 3 floats, not 1"));
   EXPECT_TRUE(worker->leave());
 }
 
