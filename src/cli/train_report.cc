@@ -116,9 +116,10 @@ void TrainReporter::tell(const BatchProgress& progress) {
 void TrainReporter::show(const TrainProgress& progress) {
   MutexLock lock(mutex_);
   live_.show("");
-  std::visit([&](const auto& one) { tell(one); }, progress);
-  const auto* online = std::get_if<OnlineProgress>(&progress);
-  if (!quiet_ && online != nullptr) live_.show(live_line(*online));
+  if (const auto* batch = std::get_if<BatchProgress>(&progress)) return tell(*batch);
+  const auto& online = std::get<OnlineProgress>(progress);
+  tell(online);
+  if (!quiet_) live_.show(live_line(online));
 }
 
 void TrainReporter::end(const TrainProgress& progress) {
