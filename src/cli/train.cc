@@ -71,6 +71,9 @@ void print_summary(const OnlineProgress& progress, bool json) {
                progress.examples - progress.resumed, progress.seconds, rate, progress.nonzero,
                progress.dim > 0 ? fmt::format(", {} embeddings", progress.embeddings) : "");
     if (progress.resumed > 0) fmt::print("{} examples had been done before it was resumed\n", progress.resumed);
+    if (progress.stopped > 0) {
+      fmt::print("stopped after pass {}: it got no better on the validation data\n", progress.stopped);
+    }
     if (progress.repeated > 0) {
       fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
     }
@@ -85,6 +88,7 @@ void print_summary(const OnlineProgress& progress, bool json) {
   if (progress.dim > 0) writer.field("embeddings", progress.embeddings);
   writer.field("bad_lines", progress.bad_lines);
   if (progress.resumed > 0) writer.field("resumed", progress.resumed);
+  if (progress.stopped > 0) writer.field("stopped_after_pass", progress.stopped);
   if (progress.validated > 0) {
     writer.key("validation").begin_object().field("auc", progress.validation_auc);
     writer.field("accuracy", progress.validation_accuracy).field("logloss", progress.validation_logloss).end_object();

@@ -64,6 +64,14 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
       static_cast<double>(SparseTable::bytes_for(static_cast<uint64_t>(run.data.keys / servers), floats));
   // Cells of a byte; which keys it will leave out, a sample cannot tell.
   if (settings.tail.frequency > 0) bytes_on_server += static_cast<double>(settings.tail_cells) / servers;
+  if (settings.embeddings) {  // of all keys, at most
+    const auto keys = static_cast<uint64_t>(run.data.keys / servers);
+    const TableSpec& table = settings.embeddings->table;
+    const auto adagrad = TRY(UpdaterCatalog().make(table.updater));
+    bytes_on_server +=
+        static_cast<double>(SparseTable::bytes_for(keys, table.width + adagrad->state_width(table.width)));
+    if (settings.embeddings->counts) bytes_on_server += static_cast<double>(SparseTable::bytes_for(keys, 1));
+  }
   run.table_bytes = bytes_on_server * servers;
   run.row_bytes = run.table_bytes / std::max(1.0, run.data.keys);
   const double training = trainer_bytes(settings, run.data) * job.threads;

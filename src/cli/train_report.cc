@@ -38,6 +38,11 @@ std::vector<TensorBoardScalar> scalars_of(const OnlineProgress& progress) {
       {"train/examples_per_s", progress.examples_per_s()},
       {"train/nonzero_weights", static_cast<double>(progress.nonzero)},
   };
+  if (progress.minibatches > 0) {
+    const auto minibatches = static_cast<double>(progress.minibatches);
+    scalars.push_back({"train/pull_ms", 1e3 * progress.pull_seconds / minibatches});
+    scalars.push_back({"train/push_ms", 1e3 * progress.push_seconds / minibatches});
+  }
   if (progress.dim > 0) scalars.push_back({"train/embeddings", static_cast<double>(progress.embeddings)});
   if (progress.validated > 0) {
     scalars.push_back({"validation/auc", progress.validation_auc});
@@ -55,16 +60,18 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
 }
 
 std::string encode(const OnlineProgress& p) {
-  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds, p.examples,
-                     p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all, p.nonzero, p.dim,
-                     p.embeddings, p.validated, p.validation_auc, p.validation_accuracy, p.validation_logloss,
-                     p.change.change2, p.change.weights2);
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
+                     p.examples, p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all,
+                     p.nonzero, p.dim, p.embeddings, p.validated, p.validation_auc, p.validation_accuracy,
+                     p.validation_logloss, p.stopped, p.minibatches, p.pull_seconds, p.push_seconds, p.change.change2,
+                     p.change.weights2);
 }
 
 void decode(std::istringstream& words, OnlineProgress& p) {
   words >> p.seconds >> p.examples >> p.resumed >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
       p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
-      p.validation_logloss >> p.change.change2 >> p.change.weights2;
+      p.validation_logloss >> p.stopped >> p.minibatches >> p.pull_seconds >> p.push_seconds >> p.change.change2 >>
+      p.change.weights2;
 }
 
 std::string encode(const BatchProgress& p) {

@@ -118,9 +118,9 @@ Result<std::optional<ReadPart>> BlockCache::load(const FilePart& part) {
   return read;
 }
 
-Result<> BlockCache::save(const FilePart& part, const ReadPart& read) {
+Result<> BlockCache::save(const FilePart& part, const std::string& identity, const ReadPart& read) {
   const auto output = TRY(store_.create(file_of(part)));
-  TRY(output->write(encode_block(read, TRY(identity_of(part)))));
+  TRY(output->write(encode_block(read, identity)));
   return output->commit();
 }
 

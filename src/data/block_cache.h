@@ -26,13 +26,13 @@ class BlockCache {
 
   // Nothing if it is not there, or no longer right; what is damaged is named in the log.
   Result<std::optional<ReadPart>> load(const FilePart& part);
-  Result<> save(const FilePart& part, const ReadPart& read);
+  // What the part is made of now: to be asked before it is read.
+  Result<std::string> identity_of(const FilePart& part);
+  Result<> save(const FilePart& part, const std::string& identity, const ReadPart& read);
 
   std::string file_of(const FilePart& part) const;
 
  private:
-  Result<std::string> identity_of(const FilePart& part);
-
   FileStore& store_;
   const std::string prefix_;
   const std::string reading_;

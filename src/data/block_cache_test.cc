@@ -39,7 +39,7 @@ TEST(BlockCache, BringsBackWhatItWasGiven) {
   for (const bool values : {false, true}) {
     for (const bool groups : {false, true}) {
       const ReadPart read = some_rows(values, groups);
-      ASSERT_TRUE(cache.save(part, read));
+      ASSERT_TRUE(cache.save(part, cache.identity_of(part).value(), read));
       const auto found = cache.load(part).value();
       ASSERT_TRUE(found);
       expect_same(found->rows, read.rows);
@@ -54,7 +54,8 @@ TEST(BlockCache, BringsBackWhatItWasGiven) {
 TEST(BlockCache, IsNotUsedForAnotherSourceOrAnotherWayToReadIt) {
   MemoryStore store({{"a", "some text"}}, 1 << 20);
   const FilePart part{.uri = "a"};
-  ASSERT_TRUE(BlockCache(store, "c_", "LIBSVM").save(part, some_rows(true, true)));
+  BlockCache made(store, "c_", "LIBSVM");
+  ASSERT_TRUE(made.save(part, made.identity_of(part).value(), some_rows(true, true)));
   EXPECT_TRUE(BlockCache(store, "c_", "LIBSVM").load(part).value());
   EXPECT_FALSE(BlockCache(store, "c_", "CRITEO").load(part).value());
   const auto output = store.create("a").value();

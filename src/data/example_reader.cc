@@ -14,7 +14,8 @@ Result<> ExampleReader::open(const FilePart& part) {
   text_.reset();
   records_.reset();
   if (parser_->reads_records()) {
-    records_ = TRY(RecordReader::open(store_, part.uri, {.begin = part.begin, .end = part.end}));
+    records_ =
+        TRY(RecordReader::open(store_, part.uri, {.begin = part.begin, .end = part.end, .version = part.version}));
   } else {
     text_ = TRY(TextReader::open(store_, part, chunk_bytes_));
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -139,12 +140,12 @@ class ProtoParser final : public Parser {
         case kValueField << 3 | kLengthDelimited:
           if (!slot.delimited(packed)) return false;
           while (!packed.empty()) {
-            if (!packed.number(value)) return false;
+            if (!packed.number(value) || !std::isfinite(value)) return false;
             values_.push_back(value);
           }
           break;
         case kValueField << 3 | kFourBytes:
-          if (!slot.number(value)) return false;
+          if (!slot.number(value) || !std::isfinite(value)) return false;
           values_.push_back(value);
           break;
         default:

@@ -1,6 +1,7 @@
 #include "data/scan.h"
 
 #include <charconv>
+#include <cmath>
 #include <system_error>
 
 namespace pscloud {
@@ -11,14 +12,15 @@ constexpr float kTens[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f,
 const char* scan_any_float(const char* at, const char* end, float& value) {
   if (at < end && *at == '+' && at[1] != '-') ++at;
   const auto [rest, error] = std::from_chars(at, end, value);
-  if (error == std::errc()) return rest;
+  // What cannot be added up is no number here.
+  if (error == std::errc()) return std::isfinite(value) ? rest : nullptr;
   if (error != std::errc::result_out_of_range) return nullptr;
   // Too large or too small for a float: as a double it is rounded to infinity or zero.
   double wide = 0;
   const auto [wide_rest, wide_error] = std::from_chars(at, end, wide);
   if (wide_error != std::errc()) return nullptr;
   value = static_cast<float>(wide);
-  return wide_rest;
+  return std::isfinite(value) ? wide_rest : nullptr;
 }
 
 }  // namespace

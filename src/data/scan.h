@@ -110,8 +110,8 @@ inline uint64_t separators_in_64(const char* at) {
   return ~numbers;
 }
 
-// A decimal number at `at`, before `end`: sign, digits, point, exponent, or inf and nan in any case. Correctly rounded.
-// Returns what follows it; null if there is none.
+// A decimal number at `at`, before `end`: sign, digits, point, exponent. Correctly rounded. Returns what follows it;
+// null if there is none, or one too large for a float.
 const char* scan_float(const char* at, const char* end, float& value);
 
 }  // namespace pscloud

@@ -113,18 +113,18 @@ TEST(Scan, FloatsAreRoundedAsTheLibraryDoes) {
     if (whole.empty() && part.empty()) continue;
     text += whole.empty() ? "0" : whole;
     if (random.below(2)) text += "." + part;
-    if (random.below(8) == 0) text += "e" + std::to_string(static_cast<int>(random.below(60)) - 30);
+    if (random.below(8) == 0) text += "e" + std::to_string(static_cast<int>(random.below(58)) - 30);
     expect_same_float(text);
     if (HasFatalFailure()) return;
   }
-  for (const char* text : {"0", "-0", "1", "1.", "16777216", "16777217", "0.1", "1e38", "1e39", "-1e39", "1e-46",
-                           "3.4028235e38", "inf", "-inf", "1e-40", "0.00000001", "1.5x", "2 3", "1,5"})
+  for (const char* text : {"0", "-0", "1", "1.", "16777216", "16777217", "0.1", "1e38", "1e-46", "3.4028235e38",
+                           "1e-40", "0.00000001", "1.5x", "2 3", "1,5"})
     expect_same_float(text);
 }
 
 TEST(Scan, WhatIsNoFloat) {
   float value = 0;
-  for (const char* text : {"", "x", "-", ".", "e5", "--1", "+-1"}) {
+  for (const char* text : {"", "x", "-", ".", "e5", "--1", "+-1", "inf", "-inf", "nan", "1e39", "-1e39"}) {
     const Padded padded(text);
     EXPECT_EQ(scan_float(padded.begin(), padded.end(), value), nullptr) << text;
   }

@@ -60,7 +60,9 @@ Result<RecordReader> RecordReader::open(FileStore& store, const std::string& uri
   const RecordKind kind = TRY(record_kind(store, uri));
   // Records are found at multiples of four.
   if (kind == RecordKind::kAligned) range.begin += (4 - range.begin % 4) % 4;
-  RecordReader reader(TRY(open_decompressed(store, uri, {.begin = range.begin})), kind, range);
+  RecordReader reader(
+      TRY(open_decompressed(store, uri, {.begin = range.begin, .ahead_end = range.end, .version = range.version})),
+      kind, range);
   if (kind == RecordKind::kNone && TRY(reader.have(1))) {
     return invalid("{}: no file of records: it begins with neither {:#x} nor {:#x}", uri, kPlainMagic, kAlignedMagic);
   }

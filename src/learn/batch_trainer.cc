@@ -34,6 +34,7 @@ void append_rows(RowBlock& block, const RowSlice& rows) {
   if (block.values.empty() && !rows.values.empty()) block.values.assign(before, 1);
   append(block.values, rows.values);
   if (!block.values.empty() && rows.values.empty()) block.values.resize(before + rows.keys.size(), 1);
+  if (block.groups.empty() && !rows.groups.empty()) block.groups.assign(before, 0);
   append(block.groups, rows.groups);
   if (!block.groups.empty()) block.groups.resize(before + rows.keys.size(), 0);
   append(block.labels, rows.labels);
@@ -152,10 +153,12 @@ Result<> BatchTrainer::load_item(const WorkItem& item) {
 // From the cache if it is there.
 Result<ReadPart> BatchTrainer::read_part(const FilePart& part) {
   std::optional<BlockCache> cache;
+  std::string identity;
   if (!settings_.cache_prefix.empty()) {
     const char* const groups = settings_.ignore_groups ? "without groups" : "with groups";
     cache.emplace(store_, settings_.cache_prefix, fmt::format("{} {}", static_cast<int>(settings_.format), groups));
     if (auto found = TRY(cache->load(part))) return *std::move(found);
+    identity = TRY(cache->identity_of(part));
   }
   ExampleReader reader(store_, make_parser(settings_.format, settings_.ignore_groups));
   TRY(reader.open(part));
@@ -170,7 +173,7 @@ Result<ReadPart> BatchTrainer::read_part(const FilePart& part) {
   TRY(complaints_.complain(store_, reader, settings_.strict));
   // A file with bad lines is read again, so that they are named again.
   if (cache && read.bad_lines == 0) {
-    if (const auto saved = cache->save(part, read); !saved) {
+    if (const auto saved = cache->save(part, identity, read); !saved) {
       log_warning("{}; what was read is not kept for the next time", saved.error().message);
     }
   }
@@ -179,6 +182,8 @@ Result<ReadPart> BatchTrainer::read_part(const FilePart& part) {
 
 Result<> BatchTrainer::prepare() {
   const Time begin = clock_.now();
+  // Who joins before all have passed this takes part in all that follows; who joins later finds that it began.
+  TRY(worker_.clock().wait());
   plan_.emplace(groups_, settings_.blocks_per_feature);
   progress_.blocks = plan_->blocks();
   weights_ = TRY(worker_.create_table({.name = "weights", .updater = {"assign"}}));
@@ -202,6 +207,15 @@ Result<> BatchTrainer::arrange() {
   for (size_t i = 0; i < rows_.keys.size(); ++i) {
     const uint32_t number = localizer.columns()[i];
     blocks[number] = plan_->block_of(rows_.groups.empty() ? 0 : rows_.groups[i], keys[number]);
+  }
+  // A key may stand in several groups: all workers must have it in the same block.
+  if (groups_.size() > 1) {
+    const Table homes = TRY(worker_.create_table({.name = named("blocks"), .updater = {"assign"}}));
+    std::vector<float> home(blocks.begin(), blocks.end());
+    if (!keys.empty()) TRY(worker_.push(homes, keys, home).wait());
+    TRY(worker_.barrier());
+    if (!keys.empty()) TRY(worker_.pull(homes, keys, home).wait());
+    std::ranges::transform(home, blocks.begin(), [](float block) { return static_cast<uint32_t>(block); });
   }
   const std::vector<uint8_t> kept = TRY(wanted(localizer));
   // A counting sort by block, which keeps the order of keys within each.
@@ -233,7 +247,7 @@ Result<std::vector<uint8_t>> BatchTrainer::wanted(const Localizer& localizer) {
   TRY(worker_.tally(name, std::vector<Addend>{{0, static_cast<double>(localizer.keys().size())}}, 0, 0));
   TRY(worker_.barrier());
   const double keys = TRY(worker_.tally(name, {}, 0, 1)).front();
-  const auto cells = static_cast<uint64_t>(std::ceil(keys * settings_.tail_cells_per_key));
+  const auto cells = static_cast<uint64_t>(std::min(std::ceil(keys * settings_.tail_cells_per_key), 1e12));
   TailFilter filter = TRY(TailFilter::make(worker_, name, settings_.tail, cells));
   TRY(filter.add(localizer.keys(), localizer.columns()));
   TRY(worker_.barrier());

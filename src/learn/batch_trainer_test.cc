@@ -140,7 +140,7 @@ TEST_F(BatchTrainerTest, ReadsTheCacheTheNextTime) {
   const FilePart part{.uri = "train/a", .version = store_.stat("train/a").value().version};
   BlockCache cache(store_, "cache/x_", "4 with groups");
   ASSERT_TRUE(cache.load(part).value());
-  ASSERT_TRUE(cache.save(part, one));
+  ASSERT_TRUE(cache.save(part, cache.identity_of(part).value(), one));
   EXPECT_EQ(train(2).examples, 1501u);
 }
 

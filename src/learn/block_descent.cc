@@ -80,7 +80,7 @@ void BlockDescent::gradient(std::span<const uint32_t> columns, std::span<float> 
         const double slope = rows_[row].slope;
         const double p = std::abs(slope);
         gradient += slope;
-        curvature += std::min(p * (1 - p) * growth, kCurvatureMax);
+        curvature += std::min(kCurvatureMax, p * (1 - p) * growth);
       }
     } else {
       for (size_t k = 0; k < rows.size(); ++k) {
@@ -88,7 +88,8 @@ void BlockDescent::gradient(std::span<const uint32_t> columns, std::span<float> 
         const double x = values[k];
         const double p = std::abs(slope);
         gradient += slope * x;
-        curvature += std::min(p * (1 - p) * std::exp(std::abs(x) * delta), kCurvatureMax) * x * x;
+        // In this order of arguments 0 * infinity, which is no number, gives the maximum.
+        curvature += std::min(kCurvatureMax, p * (1 - p) * std::exp(std::abs(x) * delta)) * x * x;
       }
     }
     out[2 * i] = static_cast<float>(gradient);

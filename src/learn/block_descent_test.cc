@@ -102,6 +102,22 @@ TEST(BlockDescent, ObjectiveFallsWithEveryBlockToItsMinimum) {
   }
 }
 
+TEST(BlockDescent, LargeValuesGiveFiniteSums) {
+  ColumnMatrix matrix;
+  matrix.keys = {1};
+  matrix.ends = {2};
+  matrix.rows = {0, 1};
+  matrix.values = {1e5f, -1e5f};
+  BlockDescent descent(matrix, std::vector<float>{1, 1}, {1}, {});
+  for (int i = 0; i < 50; ++i) {
+    std::vector<float> sums(2);
+    descent.gradient(std::vector<uint32_t>{0}, sums);
+    ASSERT_TRUE(std::isfinite(sums[0]) && std::isfinite(sums[1])) << i;
+    descent.update(std::vector<uint32_t>{0}, sums, 1e20);
+    descent.set_weights(std::vector<float>{static_cast<float>(i)});
+  }
+}
+
 TEST(BlockDescent, ExtrapolationIsFasterAndArrivesAtTheSame) {
   const StepRule rule{.lambda1 = 1};
   BlockDescent plain = Problem(500, 40, false).descent({.rule = rule});

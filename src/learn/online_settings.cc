@@ -82,6 +82,14 @@ Result<OnlineSettings> online_settings(const Config& config) {
     settings.validation_files.assign(validation.file().begin(), validation.file().end());
     settings.validation_format = TRY(text_format(validation, "validation_data"));
   }
+  if (config.has_early_stop()) {
+    if (!config.has_validation_data()) return invalid("early_stop needs validation_data to be tried on");
+    settings.early_stop.patience = TRY(at_least(config.early_stop().patience(), 1, "early_stop.patience"));
+    settings.early_stop.min_decrease = config.early_stop().min_decrease();
+    if (!(settings.early_stop.min_decrease >= 0 && settings.early_stop.min_decrease < 1)) {
+      return invalid("early_stop.min_decrease is {}, must be 0 or more and below 1", settings.early_stop.min_decrease);
+    }
+  }
   settings.model = TRY(model_output_of(config));
   if (config.has_model_input()) settings.initial_model = TRY(model_input(config.model_input()));
   settings.checkpoint = TRY(checkpoint_settings(config));

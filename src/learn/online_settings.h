@@ -8,6 +8,7 @@
 #include "data/parser.h"
 #include "learn/checkpoint_settings.h"
 #include "learn/data_selection.h"
+#include "learn/early_stop.h"
 #include "learn/embedding_settings.h"
 #include "learn/loss.h"
 #include "learn/model_format.h"
@@ -32,6 +33,7 @@ struct OnlineSettings {
   std::vector<std::string> initial_model;  // patterns; none: weights begin at zero
   std::optional<ModelOutput> model;
   CheckpointSettings checkpoint;
+  EarlyStopSettings early_stop;
   Loss loss = Loss::kLogit;
   TableSpec table;                              // of the weights
   std::optional<EmbeddingSettings> embeddings;  // of a factorization machine; else the model is linear

@@ -28,6 +28,19 @@ Result<OnlineSettings> with(const std::string& more) {
 constexpr const char* kFtrl = "async_sgd { algo: FTRL }";
 constexpr const char* kRate = "learning_rate { type: DECAY alpha: .5 beta: 2 }";
 
+TEST(OnlineSettings, EarlyStopNeedsValidationData) {
+  PS::LM::Config config;
+  const std::string text =
+      "training_data { format: TEXT text: LIBSVM file: 'a' } loss { type: LOGIT } learning_rate { alpha: 1 }"
+      "async_sgd { algo: FTRL } early_stop { patience: 3 }";
+  ASSERT_TRUE(parse_config(text, "x", config));
+  EXPECT_THAT(online_settings(config).error().message, HasSubstr("early_stop needs validation_data"));
+  ASSERT_TRUE(parse_config(text + "validation_data { format: TEXT text: LIBSVM file: 'b' }", "x", config));
+  EXPECT_EQ(online_settings(config).value().early_stop.patience, 3u);
+  config.mutable_early_stop()->set_min_decrease(1);
+  EXPECT_THAT(online_settings(config).error().message, HasSubstr("early_stop.min_decrease is 1"));
+}
+
 TEST(OnlineSettings, TheClickExampleIsUnderstood) {
   Config config;
   ASSERT_TRUE(read_config(*make_local_store(), PSCLOUD_SOURCE_DIR "/examples/linear/ctr/online_l1lr.conf", config));

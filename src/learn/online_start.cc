@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -23,6 +24,8 @@ enum StartPlace : uint32_t {
   kStartPass,
   kStartTableParts,
   kStartDifferent,
+  kStartBest,
+  kStartWorse,
   kStartSums,
   kStartDone = kStartSums + kProgressPlaces,  // one for each part of the data
 };
@@ -44,6 +47,10 @@ Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSetting
                               {kStartPass, static_cast<double>(position.pass)},
                               {kStartTableParts, static_cast<double>(found.table(0).part_size())},
                               {kStartDifferent, static_cast<double>(position.different)}};
+  if (std::isfinite(position.early.best)) {
+    addends.push_back({kStartBest, position.early.best});
+    addends.push_back({kStartWorse, static_cast<double>(position.early.worse)});
+  }
   for (uint32_t i = 0; i < kProgressPlaces; ++i) addends.push_back({kStartSums + i, position.sums[i]});
   for (uint32_t i = 0; i < data.parts.size(); ++i) {
     if (position.done[i]) addends.push_back({kStartDone + i, 1});
@@ -82,6 +89,9 @@ void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM
   }
   for (const double sum : position.sums) out.add_sum(sum);
   out.set_different(position.different);
+  if (!std::isfinite(position.early.best)) return;
+  out.set_best_logloss(position.early.best);
+  out.set_worse_passes(position.early.worse);
 }
 
 Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, const OnlineData& data) {
@@ -95,6 +105,7 @@ Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, cons
   found.done.resize(parts);
   found.sums.assign(position.sum().begin(), position.sum().end());
   found.different = position.different();
+  if (position.has_best_logloss()) found.early = {position.best_logloss(), position.worse_passes()};
   bool sound =
       found.pass > 0 && found.sums.size() == kProgressPlaces && position.done_begin_size() == position.done_end_size();
   for (int i = 0; sound && i < position.done_begin_size(); ++i) {
@@ -123,6 +134,7 @@ Result<OnlinePosition> start_online(Worker& worker, FileStore& store, const Onli
     if (start.checkpoint > 0) {
       start.pass = static_cast<uint32_t>(told[kStartPass]);
       start.different = static_cast<uint64_t>(told[kStartDifferent]);
+      if (told[kStartBest] > 0) start.early = {told[kStartBest], static_cast<uint32_t>(told[kStartWorse])};
       start.sums.assign(told.begin() + kStartSums, told.begin() + kStartDone);
       for (size_t i = 0; i < data.parts.size(); ++i) start.done.push_back(told[kStartDone + i] > 0);
       const auto table_parts = static_cast<uint32_t>(told[kStartTableParts]);

@@ -24,10 +24,11 @@ struct OnlinePosition {
   std::vector<bool> done;    // of the parts of the data, in this pass
   std::vector<double> sums;  // of progress so far; none: zeros
   uint64_t different = 0;    // examples so far, each once in a pass
+  EarlyStop early;           // of the passes that are over
 };
 
 // Places in the sums of progress that a checkpoint keeps.
-inline constexpr uint32_t kProgressPlaces = 6;
+inline constexpr uint32_t kProgressPlaces = 9;
 
 // The files to learn from, cut into items of work.
 struct OnlineData {

@@ -26,6 +26,9 @@ enum ProgressPlace : uint32_t {
   kDoneRight,
   kDoneBadLines,
   kDoneBytes,
+  kDoneMinibatches,
+  kDonePullSeconds,
+  kDonePushSeconds,
   kDonePlaces
 };
 static_assert(kDonePlaces == kProgressPlaces);
@@ -76,6 +79,7 @@ Result<OnlineProgress> OnlineTrainer::run() {
   if (start_at_.sums.empty()) start_at_.sums.resize(kDonePlaces);
   progress_.resumed = static_cast<uint64_t>(start_at_.sums[kDoneExamples]);
   different_ = start_at_.different;
+  early_ = start_at_.early;
   online_.emplace(worker_, model_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
   if (settings_.tail.frequency > 0) {
     tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
@@ -84,7 +88,12 @@ Result<OnlineProgress> OnlineTrainer::run() {
   set_next_checkpoint();
   for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
     TRY(train_pass(pass, data));
-    if (!validation.empty()) TRY(validate_after(pass, validation));
+    if (validation.empty()) continue;
+    TRY(validate_after(pass, validation));
+    if (early_.is_enough(progress_.validation_logloss, settings_.early_stop) && pass < settings_.passes) {
+      progress_.stopped = pass;
+      break;
+    }
   }
   if (settings_.model) {
     progress_.nonzero = TRY(save_model(worker_, model_, store_, *settings_.model));
@@ -147,7 +156,8 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
     const size_t parts = data.parts.size();
     const auto count = kPassDone + static_cast<uint32_t>(parts);
     const std::vector<double> of_pass = TRY(worker_.tally(fmt::format("pass {}", pass), {}, 0, count));
-    OnlinePosition position{.checkpoint = number, .pass = pass, .done = {}, .sums = {}, .different = 0};
+    OnlinePosition position{
+        .checkpoint = number, .pass = pass, .done = {}, .sums = {}, .different = 0, .early = early_};
     position.different = different_ + static_cast<uint64_t>(of_pass[kPassExamples]);
     position.sums = TRY(worker_.tally(kProgress, {}, 0, kDonePlaces));
     for (uint32_t i = 0; i < kDonePlaces; ++i) position.sums[i] += start_at_.sums[i];
@@ -174,6 +184,9 @@ Result<> OnlineTrainer::note(const MinibatchReport& one) {
   unreported_.loss += one.loss;
   unreported_.right += one.right;
   unreported_.auc += one.auc * static_cast<double>(one.examples);
+  unreported_.pull_seconds += one.pull_seconds;
+  unreported_.push_seconds += one.push_seconds;
+  ++minibatches_unreported_;
   if (clock_.now() < next_report_) return {};
   return report();
 }
@@ -189,6 +202,9 @@ Result<> OnlineTrainer::report() {
       {kDoneRight, static_cast<double>(done.right)},
       {kDoneBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
       {kDoneBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
+      {kDoneMinibatches, static_cast<double>(std::exchange(minibatches_unreported_, 0))},
+      {kDonePullSeconds, done.pull_seconds},
+      {kDonePushSeconds, done.push_seconds},
   };
   std::vector<double> sums = TRY(worker_.tally(kProgress, addends, 0, kDonePlaces));
   for (uint32_t i = 0; i < kDonePlaces; ++i) sums[i] += start_at_.sums[i];
@@ -198,6 +214,9 @@ Result<> OnlineTrainer::report() {
   progress_.right = sums[kDoneRight];
   progress_.bad_lines = static_cast<uint64_t>(sums[kDoneBadLines]);
   progress_.bytes = static_cast<uint64_t>(sums[kDoneBytes]);
+  progress_.minibatches = static_cast<uint64_t>(sums[kDoneMinibatches]);
+  progress_.pull_seconds = sums[kDonePullSeconds];
+  progress_.push_seconds = sums[kDonePushSeconds];
   const Time now = clock_.now();
   progress_.seconds = in_seconds(now - start_);
   progress_.change = online_->last_change();

@@ -35,7 +35,11 @@ struct OnlineProgress {
   double validation_auc = 0;
   double validation_accuracy = 0;
   double validation_logloss = 0;
-  WeightChange change;  // by the last push of this worker that was measured
+  uint32_t stopped = 0;      // after this pass, for the validation data got no better
+  uint64_t minibatches = 0;  // of these the sums of seconds that a worker waited:
+  double pull_seconds = 0;   // for the weights to come,
+  double push_seconds = 0;   // and for an earlier push to arrive, without which there is no room for another
+  WeightChange change;       // by the last push of this worker that was measured
 
   double mean_loss() const { return of_examples(loss); }
   double mean_auc() const { return of_examples(auc); }
@@ -83,12 +87,14 @@ class OnlineTrainer {
   ModelTables model_;
   std::optional<TailFilter> tail_;
   OnlinePosition start_at_;
+  EarlyStop early_;
   uint64_t different_ = 0;              // examples in the passes that are over, each once in a pass
   std::optional<OnlineWorker> online_;  // once there are tables
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples
   uint64_t bad_lines_reported_ = 0;
   uint64_t bytes_unreported_ = 0;
+  uint64_t minibatches_unreported_ = 0;
   BadLineComplaints complaints_;
   OnlineProgress progress_;
 };

@@ -234,6 +234,24 @@ TEST_F(OnlineTrainerTest, SeldomFeaturesAreLeftOut) {
   EXPECT_EQ(nonzero(2, 3), 1u);  // further passes do not count
 }
 
+TEST_F(OnlineTrainerTest, StopsWhenTheValidationDataSayNoMore) {
+  MemoryStore store({{"train/a", some_clicks(2000, 1).text}, {"test", some_clicks(1000, 9).text}}, 1 << 20);
+  settings_.passes = 200;
+  settings_.validation_files = {"test"};
+  settings_.early_stop = {.patience = 2, .min_decrease = 1e-3};
+  const TestingCluster cluster({.workers = 2});
+  cluster.run_workers([&](Worker& worker) {
+    const auto progress = train(worker, store);
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_GE(progress->stopped, 3u);
+    EXPECT_LT(progress->stopped, 100u);
+    EXPECT_EQ(progress->stopped, progress->validated);
+    EXPECT_EQ(progress->examples, 2000u * progress->stopped);
+    EXPECT_EQ(progress->minibatches * 100, progress->examples);
+    EXPECT_GT(progress->pull_seconds, 0);
+  });
+}
+
 TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   const std::string good = some_clicks(100, 1).text;
   MemoryStore store({{"train/a", good + "1 3:x\n" + good}}, 1 << 20);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "learn/linear.h"
 #include "learn/score_quality.h"
 
@@ -15,14 +17,18 @@ OnlineWorker::OnlineWorker(Worker& worker, const ModelTables& model, FileStore& 
       report_(std::move(report)),
       // Weights have no groups.
       reader_(store, make_parser(settings.format, true)),
-      random_((settings.embeddings ? settings.embeddings->seed : 0) + static_cast<uint64_t>(worker.rank())) {}
+      seed_(settings.embeddings ? settings.embeddings->seed : 0),
+      random_(seed_) {}
 
 Result<> OnlineWorker::train(const FilePart& part, bool first_pass) {
   first_pass_ = first_pass;
+  // Of each part its own, so that a run that is resumed draws the same.
+  random_ = Random(hash64(bytes_of(to_text(part))) + seed_);
   auto trained = train_rows(part);
   // Weights that are still on their way need the memory that they go to.
   for (const auto& minibatch : begun_) {
     if (minibatch->pulled) (void)minibatch->pulled->wait();
+    if (minibatch->pushed) (void)minibatch->pushed->wait();
   }
   begun_.clear();
   for (const auto& minibatch : done_) {
@@ -55,9 +61,11 @@ Result<> OnlineWorker::train_rows(const FilePart& part) {
 
 Result<> OnlineWorker::wait_for_push(Minibatch& minibatch) {
   if (!minibatch.pushed) return {};
+  const Time begin = clock_.now();
   TRY(minibatch.pushed->wait());
   minibatch.pushed.reset();
   if (minibatch.embedded) TRY(minibatch.embedded->wait_for_push());
+  push_seconds_ += in_seconds(clock_.now() - begin);
   if (minibatch.updated.empty()) return {};
   last_change_ = {};
   for (size_t i = 0; i < minibatch.updated.size(); ++i) {
@@ -143,9 +151,11 @@ Result<> OnlineWorker::ask_embeddings(Minibatch& minibatch) {
 }
 
 Result<> OnlineWorker::finish(Minibatch& minibatch) {
+  const Time begin = clock_.now();
   if (minibatch.pulled) TRY(minibatch.pulled->wait());
   TRY(ask_embeddings(minibatch));
   if (minibatch.embedded) TRY(minibatch.embedded->wait());
+  const double pull_seconds = in_seconds(clock_.now() - begin);
   const std::span<const float> labels = minibatch.rows.labels;
   const RowSlice rows{.labels = labels,
                       .ends = minibatch.rows.ends,
@@ -158,8 +168,12 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   const std::span<const uint32_t> columns = minibatch.columns;
   score_rows(rows, columns, minibatch.weights, scores);
   if (minibatch.embedded) minibatch.embedded->add_interactions(rows, columns, scores);
-  MinibatchReport report{
-      .examples = labels.size(), .loss = 0, .right = count_right(labels, scores), .auc = auc(labels, scores)};
+  MinibatchReport report{.examples = labels.size(),
+                         .loss = 0,
+                         .right = count_right(labels, scores),
+                         .auc = auc(labels, scores),
+                         .pull_seconds = pull_seconds,
+                         .push_seconds = std::exchange(push_seconds_, 0)};
   report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
   minibatch.gradient.resize(minibatch.weights.size());
   sum_gradient(rows, columns, scores, minibatch.gradient);

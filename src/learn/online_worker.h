@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "data/example_reader.h"
 #include "data/localizer.h"
@@ -25,6 +26,8 @@ struct MinibatchReport {
   double loss = 0;     // sum
   uint64_t right = 0;  // scores with the sign of the label
   double auc = 0.5;
+  double pull_seconds = 0;  // that the worker waited for the weights
+  double push_seconds = 0;  // and for earlier pushes
 };
 
 // What the push of one minibatch did to the weights of its keys.
@@ -89,7 +92,10 @@ class OnlineWorker {
   ExampleReader reader_;
   TailFilter* tail_ = nullptr;
   bool first_pass_ = true;
+  const uint64_t seed_;
   Random random_;  // of dropout
+  const SystemClock clock_;
+  double push_seconds_ = 0;  // not reported yet
   bool measure_ = false;
   WeightChange last_change_;
   std::deque<std::unique_ptr<Minibatch>> begun_;  // at most max_delay + 1 within train(); the oldest in front

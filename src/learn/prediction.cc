@@ -33,7 +33,9 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
   predictions.weights = model.weights;
 
   std::vector<std::string> items;
-  for (const SelectedFile& file : files) items.push_back(to_text({file.info.uri, file.begin, file.end}));
+  for (const SelectedFile& file : files)
+    items.push_back(
+        to_text({file.info.uri, file.begin, file.end, file.info.version_is_global ? file.info.version : ""}));
   PartScorer scorer(worker, model.tables, store, settings.format, settings.strict);
   std::string text;
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {

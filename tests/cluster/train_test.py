@@ -18,6 +18,13 @@ loss { type: LOGIT }
 learning_rate { type: DECAY alpha: 0.1 beta: 1 }
 async_sgd { algo: FTRL minibatch: 50 }
 """
+BATCH = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+penalty { type: L1 lambda: 10 }
+darlin { max_pass_of_data: 40 epsilon: 1e-5 }
+"""
 TEST = """
 validation_data { format: TEXT text: LIBSVM file: "train-.*" }
 model_input { format: TEXT file: "model_S.*" }
@@ -58,8 +65,8 @@ class Train(unittest.TestCase):
         return subprocess.run([PSCLOUD, *map(str, words)], cwd=self.folder, check=True, capture_output=True, text=True,
                               timeout=SECONDS).stdout
 
-    def start(self):
-        process = subprocess.Popen([PSCLOUD, "train", "train.conf", "--servers", "2", "--workers", "3", "--json"],
+    def start(self, config="train.conf"):
+        process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", "3", "--json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         until(lambda: len(workers(process.pid)) == 3, "three workers")
@@ -82,6 +89,20 @@ class Train(unittest.TestCase):
         model = json.loads(self.run_here("evaluate", "test.conf", "--json"))
         self.assertEqual(model["examples"], EXAMPLES)
         self.assertGreater(model["auc"], 0.75)
+
+    def test_batch_training_goes_on_without_a_killed_worker(self):
+        (self.folder / "batch.conf").write_text(BATCH)
+        alone = json.loads(self.run_here("train", "batch.conf", "--json"))
+        process = self.start("batch.conf")
+        victim = workers(process.pid)[0]
+        until(lambda: bytes_read(victim) > 1 << 20, "a worker that has examples")
+        subprocess.run(["kill", "-9", str(victim)], check=True)
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, r"worker \d died")
+        summary = json.loads(out)
+        self.assertEqual(summary["examples"], EXAMPLES)
+        self.assertAlmostEqual(summary["objective"] / alone["objective"], 1, delta=1e-4)
 
     def test_nobody_is_left_when_it_is_killed(self):
         process = self.start()
