@@ -125,7 +125,7 @@ std::string address_of(const DmlcNode& node) {
 std::optional<std::string> role_of(const DmlcFlags& flags, const Environment& environment) {
   if (flags.my_node) return flags.my_node->role;
   for (const char* name : {"PSCLOUD_ROLE", "DMLC_ROLE"}) {
-    if (const auto role = environment(name); role && !role->empty()) return role;
+    if (auto role = environment(name); role && !role->empty()) return role;
   }
   return std::nullopt;
 }

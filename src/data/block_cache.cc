@@ -19,7 +19,7 @@ constexpr uint64_t kBlockBytesMax = uint64_t{16} << 30;
 constexpr uint32_t kBlockHasValues = 1;
 constexpr uint32_t kBlockHasGroups = 2;
 
-Result<uint64_t> hash_of_range(FileStore& store, const std::string& uri, ByteRange range) {
+Result<uint64_t> hash_of_range(FileStore& store, const std::string& uri, const ByteRange& range) {
   const auto input = TRY(store.open(uri, range));
   return hash64(bytes_of(TRY(read_all(*input, kEndBytes))));
 }

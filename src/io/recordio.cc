@@ -72,7 +72,7 @@ Result<RecordReader> RecordReader::open(FileStore& store, const std::string& uri
   return reader;
 }
 
-RecordReader::RecordReader(std::unique_ptr<Input> input, RecordKind kind, ByteRange range)
+RecordReader::RecordReader(std::unique_ptr<Input> input, RecordKind kind, const ByteRange& range)
     : input_(std::move(input)), kind_(kind), end_(range.end), buffer_(kRecordChunkBytes), offset_(range.begin) {}
 
 // Reads until so many bytes are there; false if the file ends before.

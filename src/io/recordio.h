@@ -48,7 +48,7 @@ class RecordReader {
   uint64_t offset() const { return offset_; }
 
  private:
-  RecordReader(std::unique_ptr<Input> input, RecordKind kind, ByteRange range);
+  RecordReader(std::unique_ptr<Input> input, RecordKind kind, const ByteRange& range);
 
   Result<bool> have(size_t bytes);
   size_t left() const { return filled_ - at_; }
