@@ -20,10 +20,9 @@ import statistics
 import subprocess
 import sys
 
-from train import PAGE, PSCLOUD, ROOT, run, spread
+from train import PSCLOUD, ROOT, publish, run, spread
 
 FOLDER = ROOT / "build/batch"
-BEGIN, END = "<!-- batch: begin -->", "<!-- batch: end -->"
 CONFIG = """training_data {{ format: TEXT text: LIBSVM file: "{data}" }}
 model_output {{ format: TEXT file: "{folder}/model" }}
 loss {{ type: LOGIT }}
@@ -111,13 +110,6 @@ def table(results):
     return "\n".join([*lines, ""])
 
 
-def publish(text):
-    page = PAGE.read_text(encoding="utf-8")
-    head, rest = page.split(BEGIN, 1)
-    PAGE.write_text(f"{head}{BEGIN}\n{text}{END}{rest.split(END, 1)[1]}", encoding="utf-8")
-    say(f"wrote {PAGE.relative_to(ROOT)}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -135,7 +127,7 @@ def main():
     (FOLDER / "batch.md").write_text(text, encoding="utf-8")
     print(text)
     if flags.publish:
-        publish(text)
+        publish(text, "batch")
 
 
 if __name__ == "__main__":

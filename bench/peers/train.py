@@ -31,7 +31,6 @@ PSCLOUD = ROOT / "build/release/pscloud"
 MICRO = ROOT / "build/release/bench/micro"
 FOLDER = ROOT / "build/train"
 PAGE = ROOT / "docs/benchmarks.md"
-BEGIN, END = "<!-- train: begin -->", "<!-- train: end -->"
 REQUIREMENTS = HERE / "requirements-train.txt"
 
 CONFIG = """training_data {{ format: TEXT text: LIBSVM file: "{folder}/train-.*" }}
@@ -176,10 +175,12 @@ def table(results):
     return "\n".join(lines)
 
 
-def publish(text):
+def publish(text, name):
+    """Puts a table between its two marks in the page about benchmarks."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     page = PAGE.read_text(encoding="utf-8")
-    head, rest = page.split(BEGIN, 1)
-    PAGE.write_text(f"{head}{BEGIN}\n{text}{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+    head, rest = page.split(begin, 1)
+    PAGE.write_text(f"{head}{begin}\n{text}{end}{rest.split(end, 1)[1]}", encoding="utf-8")
     say(f"wrote {PAGE.relative_to(ROOT)}")
 
 
@@ -200,7 +201,7 @@ def main():
     (FOLDER / "train.md").write_text(text, encoding="utf-8")
     print(text)
     if flags.publish:
-        publish(text)
+        publish(text, "train")
     return 0
 
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -92,8 +91,7 @@ const DmlcFlag* find_flag(FlagWord& word) {
 
 Result<int> number_of_flag(const std::string& name, const std::string& text, int most) {
   int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > most) {
+  if (!parse_number(text, 0, most, number)) {
     return invalid("-{} is \"{}\": it must be a number from 0 to {}", name, text, most);
   }
   return number;

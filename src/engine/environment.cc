@@ -1,11 +1,11 @@
 #include "pscloud/environment.h"
 
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
 
+#include "base/text.h"
 #include "engine/node_variables.h"
 #include "net/address.h"
 
@@ -16,15 +16,6 @@ constexpr const char* kHostPort = "an address like 10.0.0.7:4000 or [::1]:4000";
 constexpr const char* kCount = "a number from 1 to 16000";
 constexpr const char* kMilliseconds = "milliseconds, from 1 to 86400000";
 constexpr const char* kBytes = "a number of bytes above 0, with K, M, G or T for powers of 1024";
-
-template <class T>
-bool parse_number(const std::string& text, T low, T high, T& number) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high) return false;
-  number = value;
-  return true;
-}
 
 template <auto kField, int kLow, int kHigh>
 bool set_number(const std::string& value, NodeOptions& options) {

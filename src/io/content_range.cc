@@ -3,7 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace pscloud {
 
@@ -11,8 +12,7 @@ std::string range_header(uint64_t begin, uint64_t end) { return fmt::format("byt
 
 Result<uint64_t> whole_number(std::string_view text) {
   uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return corrupt("'{}' is no size", text);
+  if (!parse_number(text, uint64_t{0}, UINT64_MAX, number)) return corrupt("'{}' is no size", text);
   return number;
 }
 

@@ -44,25 +44,21 @@ void append_rows(RowBlock& block, const RowSlice& rows) {
 
 // What a block of rows adds to the tally: a group counts once for each example that has it.
 std::vector<Addend> load_addends(const RowBlock& block, uint64_t bad_lines) {
-  std::map<uint16_t, GroupCount> groups;
-  std::vector<uint16_t> seen;
+  std::vector<GroupCount> groups(kGroupNumbers);
+  std::vector<size_t> last_row(kGroupNumbers);  // counted from 1, that has it
   for (size_t row = 0; row < block.rows(); ++row) {
-    seen.clear();
     for (size_t i = block.begin_of(row); i < block.ends[row]; ++i) {
       const uint16_t group = block.groups.empty() ? 0 : block.groups[i];
-      GroupCount& count = groups[group];
-      ++count.features;
-      if (seen.empty() || seen.back() != group) {
-        if (std::ranges::find(seen, group) == seen.end()) ++count.examples;
-        seen.push_back(group);
-      }
+      ++groups[group].features;
+      if (std::exchange(last_row[group], row + 1) != row + 1) ++groups[group].examples;
     }
   }
   std::vector<Addend> addends = {{kLoadedExamples, static_cast<double>(block.rows())},
                                  {kLoadedBadLines, static_cast<double>(bad_lines)}};
-  for (const auto& [group, count] : groups) {
-    addends.push_back({kLoadedGroups + 2u * group, static_cast<double>(count.features)});
-    addends.push_back({kLoadedGroups + 2u * group + 1, static_cast<double>(count.examples)});
+  for (uint32_t group = 0; group < kGroupNumbers; ++group) {
+    if (groups[group].features == 0) continue;
+    addends.push_back({kLoadedGroups + 2 * group, static_cast<double>(groups[group].features)});
+    addends.push_back({kLoadedGroups + 2 * group + 1, static_cast<double>(groups[group].examples)});
   }
   return addends;
 }
@@ -81,7 +77,8 @@ BatchTrainer::BatchTrainer(Worker& worker, FileStore& store, const BatchSettings
       settings_(settings),
       show_(std::move(show)),
       cancelled_(std::move(cancelled)),
-      start_(clock_.now()) {}
+      start_(clock_.now()),
+      reader_(store, make_parser(settings.format, settings.ignore_groups)) {}
 
 BatchTrainer::~BatchTrainer() {
   for (const Task& task : tasks_) {
@@ -99,7 +96,7 @@ Result<BatchProgress> BatchTrainer::run() {
     ++loads_;
   }
   if (settings_.model) TRY(save(settings_.model->prefix));
-  TRY(tell(BatchProgress::Stage::kEnd, start_));
+  tell(BatchProgress::Stage::kEnd, start_);
   return progress_;
 }
 
@@ -107,13 +104,12 @@ std::string BatchTrainer::named(const char* name) const {
   return loads_ == 0 ? name : fmt::format("{} {}", name, loads_ + 1);
 }
 
-Result<> BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
+void BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
   const Time now = clock_.now();
   progress_.stage = stage;
   progress_.seconds = in_seconds(now - start_);
   progress_.stage_seconds = in_seconds(now - since);
   if (worker_.is_first()) show_(progress_);
-  return {};
 }
 
 Result<> BatchTrainer::load() {
@@ -136,7 +132,8 @@ Result<> BatchTrainer::load() {
     if (features == 0) continue;
     groups_[static_cast<uint16_t>(group)] = {features, static_cast<uint64_t>(sums[kLoadedGroups + 2 * group + 1])};
   }
-  return tell(BatchProgress::Stage::kLoaded, begin);
+  tell(BatchProgress::Stage::kLoaded, begin);
+  return {};
 }
 
 Result<> BatchTrainer::load_item(const WorkItem& item) {
@@ -160,17 +157,17 @@ Result<ReadPart> BatchTrainer::read_part(const FilePart& part) {
     if (auto found = TRY(cache->load(part))) return *std::move(found);
     identity = TRY(cache->identity_of(part));
   }
-  ExampleReader reader(store_, make_parser(settings_.format, settings_.ignore_groups));
-  TRY(reader.open(part));
+  const uint64_t bad_before = reader_.bad_lines();
+  TRY(reader_.open(part));
   ReadPart read;
   while (true) {
     constexpr size_t kRowsAtATime = 10000;
-    const RowSlice rows = TRY(reader.next(kRowsAtATime));
+    const RowSlice rows = TRY(reader_.next(kRowsAtATime));
     if (rows.rows() == 0) break;
     append_rows(read.rows, rows);
   }
-  read.bad_lines = reader.bad_lines();
-  TRY(complaints_.complain(store_, reader, settings_.strict));
+  read.bad_lines = reader_.bad_lines() - bad_before;
+  TRY(complaints_.complain(store_, reader_, settings_.strict));
   // A file with bad lines is read again, so that they are named again.
   if (cache && read.bad_lines == 0) {
     if (const auto saved = cache->save(part, identity, read); !saved) {
@@ -193,9 +190,12 @@ Result<> BatchTrainer::prepare() {
                                     .consistency = Consistency::sum(),
                                     .push_filters = settings_.filters}));
   TRY(arrange());
-  TRY(find_keepers());
-  TRY(start_weights());
-  return tell(BatchProgress::Stage::kPrepared, begin);
+  std::vector<Key> keys;  // of the columns, in their order as keys
+  for (const uint32_t column : by_key_) keys.push_back(descent_->keys()[column]);
+  TRY(find_keepers(keys));
+  TRY(start_weights(keys));
+  tell(BatchProgress::Stage::kPrepared, begin);
+  return {};
 }
 
 // Rows become columns, block by block.
@@ -217,22 +217,22 @@ Result<> BatchTrainer::arrange() {
     if (!keys.empty()) TRY(worker_.pull(homes, keys, home).wait());
     std::ranges::transform(home, blocks.begin(), [](float block) { return static_cast<uint32_t>(block); });
   }
-  const std::vector<uint8_t> kept = TRY(wanted(localizer));
+  const std::vector<uint8_t> common = TRY(wanted(localizer));
   // A counting sort by block, which keeps the order of keys within each.
   std::vector<size_t> block_ends(plan_->blocks() + 1);
-  for (size_t number = 0; number < keys.size(); ++number) block_ends[blocks[number] + 1] += kept[number];
+  for (size_t number = 0; number < keys.size(); ++number) block_ends[blocks[number] + 1] += common[number];
   std::partial_sum(block_ends.begin(), block_ends.end(), block_ends.begin());
   block_ends.pop_back();
   std::vector<uint32_t> places(keys.size(), ColumnMatrix::kNowhere);
   by_key_.clear();
   for (size_t number = 0; number < keys.size(); ++number) {
-    if (kept[number] == 0) continue;
+    if (common[number] == 0) continue;
     places[number] = static_cast<uint32_t>(block_ends[blocks[number]]++);
     by_key_.push_back(places[number]);
   }
   ColumnMatrix matrix = transpose(rows_, localizer.columns(), places, by_key_.size());
   for (size_t number = 0; number < keys.size(); ++number) {
-    if (kept[number] != 0) matrix.keys[places[number]] = keys[number];
+    if (common[number] != 0) matrix.keys[places[number]] = keys[number];
   }
   descent_.emplace(std::move(matrix), rows_.labels, std::move(block_ends), settings_.descent);
   rows_ = {};
@@ -255,10 +255,8 @@ Result<std::vector<uint8_t>> BatchTrainer::wanted(const Localizer& localizer) {
 }
 
 // Several workers may have a key: the first of them to come speaks for it.
-Result<> BatchTrainer::find_keepers() {
+Result<> BatchTrainer::find_keepers(std::span<const Key> keys) {
   const Table holders = TRY(worker_.create_table({.name = named("holders"), .updater = {"add"}}));
-  std::vector<Key> keys;
-  for (const uint32_t column : by_key_) keys.push_back(descent_->keys()[column]);
   const std::vector<float> ones(keys.size(), 1);
   std::vector<float> order(keys.size());
   if (!keys.empty()) TRY(worker_.push_pull(holders, keys, ones, order).wait());
@@ -267,9 +265,7 @@ Result<> BatchTrainer::find_keepers() {
   return {};
 }
 
-Result<> BatchTrainer::start_weights() {
-  std::vector<Key> keys;
-  for (const uint32_t column : by_key_) keys.push_back(descent_->keys()[column]);
+Result<> BatchTrainer::start_weights(std::span<const Key> keys) {
   std::vector<float> weights(keys.size());
   written_.assign(keys.size(), 0);
   if (loads_ == 0 && settings_.start.files.empty()) {
@@ -307,7 +303,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
     if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
     progress_.relative = first ? 1 : before / progress_.objective - 1;
     before = progress_.objective;
-    TRY(tell(BatchProgress::Stage::kIteration, begin));
+    tell(BatchProgress::Stage::kIteration, begin);
     ++progress_.iteration;
     if (settings_.save_every > 0 && settings_.model && progress_.iteration % settings_.save_every == 0) {
       TRY(save(fmt::format("{}_it_{}", settings_.model->prefix, progress_.iteration - 1)));

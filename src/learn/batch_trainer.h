@@ -75,8 +75,8 @@ class BatchTrainer {
   Result<> prepare();
   Result<> arrange();
   Result<std::vector<uint8_t>> wanted(const Localizer& localizer);
-  Result<> find_keepers();
-  Result<> start_weights();
+  Result<> find_keepers(std::span<const Key> keys);
+  Result<> start_weights(std::span<const Key> keys);
   Result<Outcome> iterate();
   Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay);
   Result<> begin(uint32_t block);
@@ -84,7 +84,7 @@ class BatchTrainer {
   Result<Outcome> sum_up();
   Result<> write_weights();
   Result<> save(const std::string& prefix);
-  Result<> tell(BatchProgress::Stage stage, Time since);
+  void tell(BatchProgress::Stage stage, Time since);
   // The same name in all workers, and another one each time that the data are loaded.
   std::string named(const char* name) const;
 
@@ -96,6 +96,7 @@ class BatchTrainer {
   const SystemClock clock_;
   const Time start_;
   BatchProgress progress_;
+  ExampleReader reader_;
   BadLineComplaints complaints_;
 
   uint32_t loads_ = 0;

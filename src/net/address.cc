@@ -3,9 +3,10 @@
 #include <arpa/inet.h>
 
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <optional>
+
+#include "base/text.h"
 
 namespace pscloud {
 namespace {
@@ -57,8 +58,7 @@ Result<Address> parse_address(std::string_view text) {
   if (host.find_first_of(" \t\r\n/[]@") != std::string_view::npos) return wrong("its host has a character no host has");
 
   uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
+  if (!parse_number(digits, uint16_t{0}, uint16_t{65535}, port)) {
     return wrong("its port is not a number from 0 to 65535");
   }
   return Address{std::string(host), port};

@@ -10,8 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, SANITIZERS, SECONDS, until
-from train_test import children, workers
+from harness import BUILD, SANITIZERS, SECONDS, children, train_workers, until
 
 PSCLOUD = BUILD / "pscloud"
 EXAMPLES = 16000 if SANITIZERS else 32000
@@ -117,7 +116,7 @@ class Checkpoint(unittest.TestCase):
     def test_a_worker_that_dies_holds_no_checkpoint_up(self):
         process = self.start(count=3)
         until(lambda: self.newest() >= 2, "a checkpoint")
-        os.kill(workers(process.pid)[0], signal.SIGKILL)
+        os.kill(train_workers(process.pid)[0], signal.SIGKILL)
         at_death = self.newest()
         until(lambda: self.newest() > at_death + 1 or process.poll() is not None, "another checkpoint")
         out, err = process.communicate(timeout=SECONDS)

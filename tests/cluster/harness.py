@@ -330,3 +330,20 @@ def stop(process):
 
 def go_on(process):
     process.signal(signal.SIGCONT)
+
+
+def children(pid):
+    """Of the process, with their command lines."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found[int(stat.parent.name)] = (stat.parent / "cmdline").read_text().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def train_workers(pid):
+    """The worker processes of a `pscloud train`."""
+    return [child for child, words in children(pid).items() if "--as-worker" in words]

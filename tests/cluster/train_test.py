@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, SANITIZERS, SECONDS, until
+from harness import BUILD, SANITIZERS, SECONDS, children, train_workers, until
 
 PSCLOUD = BUILD / "pscloud"
 EXAMPLES = 30000 if SANITIZERS else 200000
@@ -29,22 +29,6 @@ TEST = """
 validation_data { format: TEXT text: LIBSVM file: "train-.*" }
 model_input { format: TEXT file: "model_S.*" }
 """
-
-
-def children(pid):
-    """Of the process, with their command lines."""
-    found = {}
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                found[int(stat.parent.name)] = (stat.parent / "cmdline").read_text().split("\0")
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return found
-
-
-def workers(pid):
-    return [child for child, words in children(pid).items() if "--as-worker" in words]
 
 
 def bytes_read(pid):
@@ -69,12 +53,12 @@ class Train(unittest.TestCase):
         process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", "3", "--json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
-        until(lambda: len(workers(process.pid)) == 3, "three workers")
+        until(lambda: len(train_workers(process.pid)) == 3, "three workers")
         return process
 
     def test_what_a_killed_worker_had_is_done_by_the_others(self):
         process = self.start()
-        victim = workers(process.pid)[0]
+        victim = train_workers(process.pid)[0]
         until(lambda: bytes_read(victim) > 1 << 20, "a worker that is in the middle of its parts")
         subprocess.run(["kill", "-9", str(victim)], check=True)
         out, err = process.communicate(timeout=SECONDS)
@@ -94,7 +78,7 @@ class Train(unittest.TestCase):
         (self.folder / "batch.conf").write_text(BATCH)
         alone = json.loads(self.run_here("train", "batch.conf", "--json"))
         process = self.start("batch.conf")
-        victim = workers(process.pid)[0]
+        victim = train_workers(process.pid)[0]
         until(lambda: bytes_read(victim) > 1 << 20, "a worker that has examples")
         subprocess.run(["kill", "-9", str(victim)], check=True)
         out, err = process.communicate(timeout=SECONDS)
