@@ -34,13 +34,13 @@ ADDER = ["adder", "--iters", "20"]
 # Name, command, and its figures: what to call them, the field of its JSON, whether higher is better.
 CASES = [
     ("adder, shared memory, lent", [*ADDER, "--transport", "shm", "--lent"],
-     [("/ add on one core", "ratio_to_limit", False), (", in one / add", "fused_ratio_to_limit", False)]),
+     [("/ add on one core", "ratio_to_limit", False), (", apart / add", "apart_ratio_to_limit", False)]),
     ("adder, shared memory", [*ADDER, "--transport", "shm"],
-     [("/ add on one core", "ratio_to_limit", False), (", in one / add", "fused_ratio_to_limit", False)]),
+     [("/ add on one core", "ratio_to_limit", False), (", apart / add", "apart_ratio_to_limit", False)]),
     ("adder, lent, 2 threads", [*ADDER, "--transport", "shm", "--lent", "--server-threads", "2"],
      [("/ add on two cores", "ratio_to_limit", False)]),
     ("adder, TCP", [*ADDER, "--transport", "tcp"],
-     [("/ raw socket", "ratio_to_limit", False), (", in one / raw socket", "fused_ratio_to_limit", False)]),
+     [("/ raw socket", "ratio_to_limit", False), (", apart / raw socket", "apart_ratio_to_limit", False)]),
     ("adder, TLS", [*ADDER, "--transport", "tls"], [("/ raw socket", "ratio_to_limit", False)]),
     ("adder, 2 servers, 2 workers", [*ADDER, "--transport", "shm", "--servers", "2", "--workers", "2"],
      [(", GB/s", "gb_per_s", True)]),

@@ -26,8 +26,9 @@ of their own on this machine; all are gone when it ends.
   pscloud bench adder --servers 2 --workers 2 --transport tls --json
   pscloud bench adder --iters 1000 --tensorboard runs/adder
 
-sync   push, pull, with a barrier behind each if there are several workers:
-       every value of every pull must be iterations x workers, and is looked at
+sync   every value that comes back must be iterations x workers, and is looked
+       at. Several workers: push, pull, with a barrier behind each. One: push
+       and pull in one request, and, in turn, apart, to time each by itself
 async  push and pull in one request, nobody waits for others; the values are
        looked at in the end
 

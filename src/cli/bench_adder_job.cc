@@ -161,9 +161,9 @@ Result<AdderOutcome> AdderJob::run() {
   }
   cluster_ = TRY(LocalCluster::start(flags_.cluster, cancelled_));
   TRY(start_workers());
-  const bool fused = flags_.plan.sync && flags_.cluster.workers == 1;
+  const bool apart = flags_.plan.sync && flags_.cluster.workers == 1;
   if (flags_.warmup > 0) TRY(lead("run", flags_.warmup));
-  if (fused && flags_.warmup > 0) TRY(lead("fused", 1));
+  if (apart && flags_.warmup > 0) TRY(lead("apart", 1));
 
   outcome_.samples.resize(workers_.size());
   const int rounds = std::min(kAdderRounds, flags_.iters);
@@ -171,9 +171,9 @@ Result<AdderOutcome> AdderJob::run() {
     const int count = (flags_.iters - done) / (rounds - round);
     TRY(run_round(count));
     done += count;
-    if (fused) {
-      const auto samples = TRY(lead("fused", count));
-      for (const AdderSample& sample : samples.front()) outcome_.fused_ms.push_back(sample.iteration_ms);
+    if (apart) {
+      const auto samples = TRY(lead("apart", count));
+      outcome_.apart.insert(outcome_.apart.end(), samples.front().begin(), samples.front().end());
     }
     TRY(measure_limits());
     progress.show(fmt::format("{} of {} iterations", done, flags_.iters));

@@ -19,7 +19,7 @@ struct AdderFlags {
 
 struct AdderOutcome {
   std::vector<std::vector<AdderSample>> samples;  // of each worker, in order, without those that warmed up
-  std::vector<double> fused_ms;                   // of a single worker in sync mode
+  std::vector<AdderSample> apart;                 // of a worker that is alone, in sync mode: push, then pull
   std::string transport;                          // what the workers got
   bool values_ok = true;
   double cpu_worker_s = 0;  // in the timed parts; NaN if threads cannot be told apart, then cpu_s has the sum

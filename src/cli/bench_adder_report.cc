@@ -12,19 +12,31 @@
 namespace pscloud {
 namespace {
 
+std::vector<double> field_of(const std::vector<AdderSample>& samples, double AdderSample::*field) {
+  std::vector<double> values;
+  for (const AdderSample& sample : samples) values.push_back(sample.*field);
+  return values;
+}
+
+// Of the iterations in which push and pull were two steps.
+std::vector<double> by_steps(const AdderFlags& flags, const AdderOutcome& outcome, double AdderSample::*field) {
+  if (!outcome.apart.empty()) return field_of(outcome.apart, field);
+  return flags.plan.sync && flags.cluster.workers > 1 ? outcome.all(field) : std::vector<double>{};
+}
+
 // The numbers of a report that are made of others.
 struct AdderSummary {
-  Quantiles iteration, push, pull;
-  double fused, add, add2, copy, socket;
+  Quantiles iteration, apart, push, pull;
+  double add, add2, copy, socket;
   double limit = NAN;
   std::string limit_name;
   double gb_per_s;
 
   AdderSummary(const AdderFlags& flags, const AdderOutcome& outcome)
       : iteration(outcome.all(&AdderSample::iteration_ms)),
-        push(flags.plan.sync ? outcome.all(&AdderSample::push_ms) : std::vector<double>{}),
-        pull(flags.plan.sync ? outcome.all(&AdderSample::pull_ms) : std::vector<double>{}),
-        fused(quantile(outcome.fused_ms, 0.5)),
+        apart(field_of(outcome.apart, &AdderSample::iteration_ms)),
+        push(by_steps(flags, outcome, &AdderSample::push_ms)),
+        pull(by_steps(flags, outcome, &AdderSample::pull_ms)),
         add(quantile(outcome.add_ms, 0.5)),
         add2(quantile(outcome.add2_ms, 0.5)),
         copy(quantile(outcome.copy_ms, 0.5)),
@@ -68,7 +80,9 @@ std::string adder_json(const AdderFlags& flags, const AdderOutcome& outcome) {
   json.field("ms_p50", s.iteration.p50).field("ms_p95", s.iteration.p95).field("ms_p99", s.iteration.p99);
   json.field("ms_min", s.iteration.min).field("push_ms_p50", s.push.p50).field("pull_ms_p50", s.pull.p50);
   json.field("gb_per_s", s.gb_per_s);
-  if (!std::isnan(s.fused)) json.field("fused_ms_p50", s.fused).field("fused_ratio_to_limit", s.fused / s.limit);
+  if (!outcome.apart.empty()) {
+    json.field("apart_ms_p50", s.apart.p50).field("apart_ratio_to_limit", s.apart.p50 / s.limit);
+  }
   json.field("limit_ms", s.limit).field("ratio_to_limit", s.iteration.p50 / s.limit);
   json.field("limit_add_ms", s.add).field("limit_add2_ms", s.add2).field("limit_memcpy_ms", s.copy);
   if (!std::isnan(s.socket)) json.field("limit_socket_ms", s.socket);
@@ -93,10 +107,11 @@ std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome) {
   const auto row = [&line](const char* name, const Quantiles& q) {
     line("{:<24}{:>10}{:>10}{:>10}{:>10}", name, number(q.p50), number(q.p95), number(q.p99), number(q.min));
   };
-  row(flags.plan.sync ? "iteration" : "iteration (push_pull)", s.iteration);
-  if (flags.plan.sync) row("  push", s.push);
-  if (flags.plan.sync) row("  pull", s.pull);
-  if (!outcome.fused_ms.empty()) row("push_pull in one", Quantiles(outcome.fused_ms));
+  const bool in_steps = flags.plan.sync && flags.cluster.workers > 1;
+  row(in_steps ? "iteration" : "iteration (push_pull)", s.iteration);
+  if (!outcome.apart.empty()) row("push, then pull", s.apart);
+  if (!std::isnan(s.push.p50)) row("  push", s.push);
+  if (!std::isnan(s.pull.p50)) row("  pull", s.pull);
   if (!std::isnan(s.add)) {
     line("");
     line("the same bytes, at least");
@@ -106,7 +121,7 @@ std::string adder_text(const AdderFlags& flags, const AdderOutcome& outcome) {
     line("{:<24}{:>10}", "memcpy", number(s.copy));
     line("");
     line("an iteration took {} times the limit ({}){}", number(s.iteration.p50 / s.limit), s.limit_name,
-         std::isnan(s.fused) ? "" : fmt::format("; push_pull in one {}", number(s.fused / s.limit)));
+         outcome.apart.empty() ? "" : fmt::format("; push, then pull {}", number(s.apart.p50 / s.limit)));
   } else {
     line("");
   }
@@ -127,14 +142,15 @@ Result<> write_tensorboard(const AdderFlags& flags, const AdderOutcome& outcome,
   auto writer = TRY(TensorBoardWriter::create(flags.tensorboard, start_s));
   double now_s = start_s;
   int64_t step = 0;
+  const std::vector<AdderSample>& steps = outcome.apart.empty() ? outcome.samples.front() : outcome.apart;
   for (const AdderSample& sample : outcome.samples.front()) {
     now_s += sample.iteration_ms * 1e-3;
     const double rate = 2 * flags.plan.size_mb / (sample.iteration_ms * 1e-3);
     std::vector<TensorBoardScalar> scalars{
         {"time/step", sample.iteration_ms}, {"local_rate", rate}, {"global_rate", rate * flags.cluster.workers}};
-    if (flags.plan.sync) {
-      scalars.push_back({"time/worker_push", sample.push_ms});
-      scalars.push_back({"time/worker_fetch", sample.pull_ms});
+    if (const auto i = static_cast<size_t>(step); flags.plan.sync && i < steps.size()) {
+      scalars.push_back({"time/worker_push", steps[i].push_ms});
+      scalars.push_back({"time/worker_fetch", steps[i].pull_ms});
     }
     TRY(writer.write(now_s, step++, scalars));
   }

@@ -56,7 +56,7 @@ TEST(AdderReport, WhatIsUnknownIsNullOrLeftOut) {
   const std::string json = adder_json(flags, outcome);
   EXPECT_THAT(json, HasSubstr("\"push_ms_p50\":null,\"pull_ms_p50\":null"));
   EXPECT_THAT(json, HasSubstr("\"cpu_worker_s\":null,\"cpu_server_s\":null"));
-  EXPECT_THAT(json, Not(HasSubstr("fused_ms_p50")));
+  EXPECT_THAT(json, Not(HasSubstr("apart_ms_p50")));
   EXPECT_THAT(adder_text(flags, outcome), Not(HasSubstr("nan")));
 }
 

@@ -71,9 +71,9 @@ Result<> AdderWorker::pull() {
   return {};
 }
 
-Result<AdderSample> AdderWorker::iterate() { return plan_.sync ? iterate_in_step() : iterate_fused(); }
+Result<AdderSample> AdderWorker::iterate() { return plan_.sync && workers_ > 1 ? iterate_apart() : iterate_in_one(); }
 
-Result<AdderSample> AdderWorker::iterate_in_step() {
+Result<AdderSample> AdderWorker::iterate_apart() {
   const bool alone = workers_ == 1;
   const double cpu_before = own_cpu_s();
   const auto start = SteadyClock::now();
@@ -93,7 +93,7 @@ Result<AdderSample> AdderWorker::iterate_in_step() {
   return AdderSample{ms_between(start, pushed), ms_between(all_pushed, pulled), ms_between(start, end), cpu_s};
 }
 
-Result<AdderSample> AdderWorker::iterate_fused() {
+Result<AdderSample> AdderWorker::iterate_in_one() {
   const double cpu_before = own_cpu_s();
   const auto start = SteadyClock::now();
   if (plan_.lent) {
@@ -151,11 +151,11 @@ Result<> obey(const NodeOptions& options, const AdderPlan& plan, LineChannel& li
   while (true) {
     const std::string order = TRY(lines.read_line(kOrderTimeout));
     if (order == "finish") return lines.write_line(TRY(worker->finish()) ? "values ok" : "values wrong");
-    const bool fused = order.starts_with("fused ");
+    const bool apart = order.starts_with("apart ");
     const int count = std::atoi(order.c_str() + order.find(' ') + 1);
     TRY(worker->meet());
     for (int i = 0; i < count; ++i) {
-      TRY(lines.write_line(encode_sample(TRY(fused ? worker->iterate_fused() : worker->iterate()))));
+      TRY(lines.write_line(encode_sample(TRY(apart ? worker->iterate_apart() : worker->iterate()))));
     }
   }
 }

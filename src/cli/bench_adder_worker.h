@@ -35,12 +35,12 @@ class AdderWorker {
   // Returns when all workers are there and have the table.
   static Result<std::unique_ptr<AdderWorker>> join(const NodeOptions& options, const AdderPlan& plan);
 
-  // One iteration of the plan's mode. In sync mode: push, pull, with a barrier behind each if there are others, so that
-  // every value of the pull is a known number, which is checked after the time was taken. In async mode: a push_pull.
+  // One iteration of the plan's mode: push and pull in one. In sync mode with others: push, pull, and a barrier behind
+  // each. So every value that a sync worker gets is a known number, which is checked after the time was taken.
   Result<AdderSample> iterate();
 
-  // Push and pull without waiting in between. Only for a worker that is alone: its values are checked too.
-  Result<AdderSample> iterate_fused();
+  // A push, and when that is done a pull: in sync mode what each takes by itself.
+  Result<AdderSample> iterate_apart();
 
   int workers() const { return workers_; }
   std::string transport() const { return worker_->transport(); }
@@ -54,7 +54,7 @@ class AdderWorker {
 
  private:
   AdderWorker(std::unique_ptr<Worker> worker, Table table, const AdderPlan& plan, LentFloats ones);
-  Result<AdderSample> iterate_in_step();
+  Result<AdderSample> iterate_in_one();
   Result<> pull();
   void check_values();
 
@@ -70,7 +70,7 @@ class AdderWorker {
 };
 
 // A worker that another process (or thread) leads, line by line:
-//   run N | fused N    answered by N lines of a sample, as encode_sample() makes them
+//   run N | apart N    answered by N lines of a sample, as encode_sample() makes them
 //   finish             answered by "values ok" or "values wrong"
 // Before the first order it says "ready TRANSPORT". After an error it says "error CODE MESSAGE" and ends.
 Result<> serve_adder_worker(const NodeOptions& options, const AdderPlan& plan, LineChannel lines);

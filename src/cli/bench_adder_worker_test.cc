@@ -50,16 +50,18 @@ TEST(AdderJob, EveryIterationOfEveryWorkerIsMeasured) {
   EXPECT_TRUE(outcome->values_ok);
   ASSERT_EQ(outcome->samples.size(), 3u);
   for (const auto& worker : outcome->samples) EXPECT_EQ(worker.size(), 12u);
-  EXPECT_TRUE(outcome->fused_ms.empty());   // needs to be alone
+  EXPECT_TRUE(outcome->apart.empty());      // they are anyway
   EXPECT_TRUE(outcome->socket_ms.empty());  // no sockets were used
   EXPECT_FALSE(outcome->add_ms.empty());
 }
 
-TEST(AdderJob, AWorkerThatIsAloneAlsoMeasuresBothInOne) {
+TEST(AdderJob, AWorkerThatIsAloneMeasuresInOneAndApart) {
   const auto outcome = run_adder_job(inproc_flags(1, 1, true), kGoOn);
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_TRUE(outcome->values_ok);
-  EXPECT_EQ(outcome->fused_ms.size(), 12u);
+  EXPECT_TRUE(std::isnan(outcome->samples[0][0].push_ms));
+  ASSERT_EQ(outcome->apart.size(), 12u);
+  EXPECT_GT(outcome->apart[0].push_ms, 0);
 }
 
 TEST(AdderJob, AsyncWorkersAreCheckedInTheEnd) {

@@ -45,15 +45,18 @@ class DataSelectionTest : public testing::Test {
     const std::vector<std::string> patterns{kThreeFiles};
     const TestingCluster cluster({.workers = 2});
     std::vector<float> labels[2];
+    std::string refusals[2];
     cluster.run_workers([&](Worker& worker) {
       const auto files = select_files(worker, store, patterns, format, selection, "training_data");
       if (!files) {
-        refusal_ = files.error().message;
+        refusals[worker.rank()] = files.error().message;
         return;
       }
       labels[worker.rank()] = labels_of(store, *files, format);
     });
     EXPECT_EQ(labels[0], labels[1]);
+    EXPECT_EQ(refusals[0], refusals[1]);
+    refusal_ = refusals[0];
     return labels[0];
   }
   std::string refusal_;
