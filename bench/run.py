@@ -42,8 +42,9 @@ CASES = [
     ("adder, TCP", [*ADDER, "--transport", "tcp"],
      [("/ raw socket", "ratio_to_limit", False), (", apart / raw socket", "apart_ratio_to_limit", False)]),
     ("adder, TLS", [*ADDER, "--transport", "tls"], [("/ raw socket", "ratio_to_limit", False)]),
-    ("adder, 2 servers, 2 workers", [*ADDER, "--transport", "shm", "--servers", "2", "--workers", "2"],
-     [(", GB/s", "gb_per_s", True)]),
+    # Async: a barrier between push and pull measures how four processes wait for two cores, not what they move.
+    ("adder, 2 servers, 2 workers", [*ADDER, "--transport", "shm", "--servers", "2", "--workers", "2",
+                                     "--mode", "async"], [(", GB/s", "gb_per_s", True)]),
     ("sparse", ["sparse"], [(", Mkeys/s", "mkeys_per_s", True), ("/ plain array", "ratio_to_limit", False),
                             (", bytes a key", "server_bytes_per_key", False)]),
     ("sparse, known lists", ["sparse", "--cached"],

@@ -6,6 +6,7 @@
 
 #include "engine/key_range.h"
 #include "engine/message.h"
+#include "engine/worker/streaming_copy.h"
 
 namespace pscloud {
 
@@ -31,13 +32,17 @@ Part new_part(FrameType type, TableId table, const std::shared_ptr<const TableSp
   return part;
 }
 
-// Rows of the answer that lie together in `out`.
-void set_place(Slice& slice, std::span<float> out) {
+void cached_copy(std::byte* to, const std::byte* from, size_t size) { std::memcpy(to, from, size); }
+
+// Rows of the answer that lie together in `out`, a part of `all_bytes`.
+void set_place(Slice& slice, std::span<float> out, size_t all_bytes) {
+  constexpr size_t kCachesBytes = size_t{32} << 20;  // an array as large as this will not be found in them later
   slice.part.out = out;
-  slice.sink = [out](const Part::Answer& answer) {
-    // Most often it has been put there as it arrived.
-    if (!out.empty() && answer.values.data() != out.data())
-      std::memcpy(out.data(), answer.values.data(), out.size_bytes());
+  slice.sink = [out, copy = all_bytes < kCachesBytes ? cached_copy : streaming_copy](const Part::Answer& answer) {
+    // Often it has been put there as it arrived.
+    if (!out.empty() && answer.values.data() != out.data()) {
+      copy(std::as_writable_bytes(out).data(), std::as_bytes(answer.values.span()).data(), out.size_bytes());
+    }
   };
 }
 
@@ -95,7 +100,7 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
       slice.part.count = static_cast<uint32_t>(end - begin);
       slice.part.keys.assign(keys.begin() + begin, keys.begin() + end);
       if (!values.empty()) slice.source = values.subspan(begin * width, (end - begin) * width);
-      if (!out.empty()) set_place(slice, out.subspan(begin * width, (end - begin) * width));
+      if (!out.empty()) set_place(slice, out.subspan(begin * width, (end - begin) * width), out.size_bytes());
       slices.push_back(std::move(slice));
       begin = end;
     }
@@ -177,7 +182,7 @@ std::vector<Slice> slice_rows(FrameType type, TableId table, const std::shared_p
     const size_t offset = (begin - first) * width;
     const size_t size = (end - begin) * width;
     if (!values.empty()) slice.source = values.subspan(offset, size);
-    if (!out.empty()) set_place(slice, out.subspan(offset, size));
+    if (!out.empty()) set_place(slice, out.subspan(offset, size), out.size_bytes());
     slices.push_back(std::move(slice));
     begin = end;
   }
