@@ -43,11 +43,11 @@ double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data) {
   const double features = data.features * settings.minibatch;
   const double keys = data.minibatch_keys;
   const auto slots = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(2 * keys) + 1));
-  // Of Localizer and OnlineWorker::Minibatch.
-  const double minibatch = features * 2 * sizeof(float) + slots * sizeof(uint32_t) + keys * (2 * 16 + 4 + 8 + 3 * 4);
+  const double localizer = slots * sizeof(uint32_t) + keys * (2 * 16 + 4);
+  const double minibatch = features * 2 * sizeof(float) + keys * (8 + 3 * 4);  // of OnlineWorker
   const double requests = 2 * kFeatureBytes * keys;
-  return TextReader::kChunkBytes * 2 + features * 2 * kFeatureBytes * kSpare + (settings.max_delay + 2) * minibatch +
-         requests;
+  return TextReader::kChunkBytes * 2 + features * 2 * kFeatureBytes * kSpare + localizer +
+         (settings.max_delay + 2) * minibatch + requests;
 }
 
 Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {

@@ -6,18 +6,87 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/vector_clones.h"
 
 namespace pscloud {
 namespace {
 
 constexpr size_t kSlotsMin = 1024;
 constexpr size_t kAhead = 16;  // features whose slot is asked for before its turn
+constexpr uint32_t kWordBits = 64;
+
+struct Extremes {
+  Key least;
+  Key greatest;
+};
+
+PSCLOUD_VECTOR_CLONES
+Extremes extremes_of(const Key* features, size_t count) {
+  Extremes found{features[0], features[0]};
+  for (size_t i = 1; i < count; ++i) {
+    found.least = std::min(found.least, features[i]);
+    found.greatest = std::max(found.greatest, features[i]);
+  }
+  return found;
+}
+
+// Sets the bit of each feature, counted from that of the least key.
+PSCLOUD_VECTOR_CLONES
+void mark(const Key* features, size_t count, Key least, uint64_t* bits) {
+  for (size_t i = 0; i < count; ++i) {
+    const Key at = features[i] - least;
+    bits[at / kWordBits] |= uint64_t{1} << at % kWordBits;
+  }
+}
+
+// Counts the bits before each word; returns how many there are in all.
+PSCLOUD_VECTOR_CLONES
+uint32_t count_before(const uint64_t* bits, size_t words, uint32_t* before) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < words; ++i) {
+    before[i] = sum;
+    sum += static_cast<uint32_t>(std::popcount(bits[i]));
+  }
+  return sum;
+}
+
+// A key is put in its place by each of its features: that costs less than to look for the bits that are set.
+PSCLOUD_VECTOR_CLONES
+void number(const Key* features, size_t count, Key least, const uint64_t* bits, const uint32_t* before, Key* keys,
+            uint32_t* columns) {
+  for (size_t i = 0; i < count; ++i) {
+    const Key at = features[i] - least;
+    const uint64_t below = (uint64_t{1} << at % kWordBits) - 1;
+    const size_t word = at / kWordBits;
+    const uint32_t column = before[word] + static_cast<uint32_t>(std::popcount(bits[word] & below));
+    columns[i] = column;
+    keys[column] = features[i];
+  }
+}
 
 }  // namespace
 
 void Localizer::localize(std::span<const Key> features) {
   CHECK(features.size() <= kFeaturesMax, "a minibatch of {} features", features.size());
   columns_.resize(features.size());
+  if (features.empty()) return keys_.clear();
+  const auto [least, greatest] = extremes_of(features.data(), features.size());
+  // With more words than features most would be passed over for nothing.
+  const Key range = greatest - least;
+  if (range / kWordBits < features.size()) return localize_close(features, least, range);
+  localize_any(features);
+}
+
+void Localizer::localize_close(std::span<const Key> features, Key least, Key range) {
+  const size_t words = range / kWordBits + 1;
+  bits_.assign(words, 0);
+  before_.resize(words);
+  mark(features.data(), features.size(), least, bits_.data());
+  keys_.resize(count_before(bits_.data(), words, before_.data()));
+  number(features.data(), features.size(), least, bits_.data(), before_.data(), keys_.data(), columns_.data());
+}
+
+void Localizer::localize_any(std::span<const Key> features) {
   number_by_appearance(features);
   sort_seen();
   const size_t size = seen_.size();

@@ -10,6 +10,10 @@ namespace pscloud {
 
 // Numbers the different keys of a minibatch 0, 1, 2, ... in increasing order, so that parameters and gradients are
 // plain arrays while it is worked on. Keeps its memory from one minibatch to the next. One thread.
+//
+// Keys that lie close together, as ids do that were counted up, are marked in a map of bits: the number of a key is the
+// number of bits before its own, and nothing is compared or sorted. Others, as hashes are, go through a table of hashes
+// and are sorted afterwards.
 class Localizer {
  public:
   static constexpr uint32_t kFeaturesMax = 1u << 30;
@@ -20,18 +24,29 @@ class Localizer {
   std::span<const Key> keys() const { return keys_; }             // strictly increasing
   std::span<const uint32_t> columns() const { return columns_; }  // of each feature: its key's number
 
+  // Gives both away, for memory to use the next time.
+  void give(std::vector<Key>& keys, std::vector<uint32_t>& columns) {
+    keys_.swap(keys);
+    columns_.swap(columns);
+  }
+
  private:
   struct Seen {
     Key key;
     uint32_t number;  // in order of appearance
   };
 
+  void localize_close(std::span<const Key> features, Key least, Key range);
+  void localize_any(std::span<const Key> features);
   void number_by_appearance(std::span<const Key> features);
   void make_slots(size_t count);
   void grow_slots();
   // Fibonacci hashing: the top bits of the product depend on all bits of the key.
   size_t slot_of(Key key) const { return static_cast<size_t>((key * 0x9e3779b97f4a7c15) >> shift_); }
   void sort_seen();
+
+  std::vector<uint64_t> bits_;    // of keys that lie close together: which there are
+  std::vector<uint32_t> before_;  // of each of these words: how many keys are in those before it
 
   std::vector<uint32_t> slots_;  // open addressing: 1 + number of a key seen, or 0; half of them at most are used
   size_t mask_ = 0;

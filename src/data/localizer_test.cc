@@ -21,6 +21,19 @@ TEST(Localizer, KeysAreNumberedInIncreasingOrder) {
   EXPECT_THAT(localizer.columns(), ElementsAre(2, 1, 2, 3, 1, 0));
 }
 
+TEST(Localizer, WhatItGivesAwayStaysAsItIs) {
+  Localizer localizer;
+  std::vector<Key> keys{7, 8, 9};
+  std::vector<uint32_t> columns{4};
+  localizer.localize(std::vector<Key>{3, 1, 3});
+  localizer.give(keys, columns);
+  localizer.localize(std::vector<Key>{5});
+  EXPECT_THAT(keys, ElementsAre(1, 3));
+  EXPECT_THAT(columns, ElementsAre(1, 0, 1));
+  EXPECT_THAT(localizer.keys(), ElementsAre(5));
+  EXPECT_THAT(localizer.columns(), ElementsAre(0));
+}
+
 TEST(Localizer, NothingHasNoKeys) {
   Localizer localizer;
   localizer.localize(std::vector<Key>{5});
@@ -36,6 +49,31 @@ RC_GTEST_PROP(Localizer, LeadsEachFeatureToItsKey, (std::vector<Key> wide, std::
 
   Localizer localizer;
   localizer.localize(std::vector<Key>{1, 2, 3});  // of another minibatch
+  localizer.localize(features);
+  RC_ASSERT(std::ranges::equal(localizer.keys(), keys));
+  for (size_t i = 0; i < features.size(); ++i) RC_ASSERT(localizer.keys()[localizer.columns()[i]] == features[i]);
+}
+
+// At the edges of words and of what is taken for close.
+TEST(Localizer, KeysCloseTogetherAreNumberedAsOthersAre) {
+  for (const Key least : {Key{0}, Key{1}, Key{63}, std::numeric_limits<Key>::max() - 64 * 6}) {
+    for (const Key last : {Key{0}, Key{63}, Key{64}, Key{64 * 6 - 1}, Key{64 * 6}}) {
+      Localizer localizer;
+      localizer.localize(std::vector<Key>{least + last, least, least + last / 2, least, least + last, least});
+      std::set<Key> keys{least, least + last / 2, least + last};
+      EXPECT_TRUE(std::ranges::equal(localizer.keys(), keys)) << least << " " << last;
+      const auto place = [&](Key key) { return static_cast<uint32_t>(std::distance(keys.begin(), keys.find(key))); };
+      EXPECT_THAT(localizer.columns(),
+                  ElementsAre(place(least + last), 0, place(least + last / 2), 0, place(least + last), 0));
+    }
+  }
+}
+
+RC_GTEST_PROP(Localizer, LeadsEachFeatureThatIsCloseToItsKey, (const std::vector<uint8_t>& steps, Key least)) {
+  std::vector<Key> features{least};
+  for (const uint8_t step : steps) features.push_back(features.front() + step % 64 * features.size());
+  const std::set<Key> keys(features.begin(), features.end());
+  Localizer localizer;
   localizer.localize(features);
   RC_ASSERT(std::ranges::equal(localizer.keys(), keys));
   for (size_t i = 0; i < features.size(); ++i) RC_ASSERT(localizer.keys()[localizer.columns()[i]] == features[i]);

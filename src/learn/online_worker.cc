@@ -99,9 +99,10 @@ Result<> OnlineWorker::begin(const RowSlice& rows) {
   minibatch->rows.labels.assign(rows.labels.begin(), rows.labels.end());
   minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
   for (const size_t end : rows.ends) minibatch->rows.ends.push_back(end - rows.first);
-  minibatch->localizer.localize(rows.keys);
-  minibatch->keys = minibatch->localizer.keys();
-  minibatch->columns = minibatch->localizer.columns();
+  localizer_.localize(rows.keys);
+  localizer_.give(minibatch->all_keys, minibatch->all_columns);
+  minibatch->keys = minibatch->all_keys;
+  minibatch->columns = minibatch->all_columns;
   if (tail_ != nullptr) TRY(drop_tail(*minibatch));
   minibatch->weights.resize(minibatch->keys.size());
   if (!minibatch->weights.empty()) {

@@ -62,10 +62,11 @@ class OnlineWorker {
   // A minibatch under way, and its memory.
   struct Minibatch {
     RowBlock rows;  // without keys: these are numbered
-    Localizer localizer;
+    std::vector<Key> all_keys;
+    std::vector<uint32_t> all_columns;
     std::vector<Key> kept_keys;  // without those that are left out
     std::vector<uint32_t> kept_columns;
-    std::span<const Key> keys;          // the localizer's, or these
+    std::span<const Key> keys;          // all, or these
     std::span<const uint32_t> columns;  // of each feature: the place of its key
     std::vector<float> weights;
     std::vector<float> scores;
@@ -90,6 +91,7 @@ class OnlineWorker {
   const OnlineSettings& settings_;
   std::function<Result<>(const MinibatchReport&)> report_;
   ExampleReader reader_;
+  Localizer localizer_;  // one for all minibatches: what it needs is still in the cache
   TailFilter* tail_ = nullptr;
   bool first_pass_ = true;
   const uint64_t seed_;
