@@ -8,23 +8,22 @@
 namespace pscloud {
 
 void Parser::parse(std::string_view text, RowBlock& block, BadLines& bad) {
-  const char* at = text.data();
   const char* const text_end = text.data() + text.size();
-  while (at < text_end) {
+  for (const char* at = text.data(); at < text_end;) {
     const auto* found = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(text_end - at)));
-    const char* const next = found == nullptr ? text_end : found + 1;
-    const char* end = found == nullptr ? text_end : found;
-    if (end > at && end[-1] == '\r') --end;
-    const char* const first = skip_blanks(at, end);
-    if (first < end) {
-      Complaint complaint = parse_line(first, end, block);
-      if (complaint.at != nullptr) {
-        block.drop_unended();
-        bad.add(static_cast<uint64_t>(complaint.at - text.data()), std::move(complaint.reason));
-      }
-    }
-    at = next;
+    take_line(text, at, found == nullptr ? text_end : found, block, bad);
+    at = found == nullptr ? text_end : found + 1;
   }
+}
+
+void Parser::take_line(std::string_view text, const char* at, const char* end, RowBlock& block, BadLines& bad) {
+  if (end > at && end[-1] == '\r') --end;
+  const char* const first = skip_blanks(at, end);
+  if (first == end) return;
+  Complaint complaint = parse_line(first, end, block);
+  if (complaint.at == nullptr) return;
+  block.drop_unended();
+  bad.add(static_cast<uint64_t>(complaint.at - text.data()), std::move(complaint.reason));
 }
 
 void Parser::parse_record(std::string_view record, RowBlock& block, BadLines& bad) {

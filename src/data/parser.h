@@ -37,7 +37,7 @@ class Parser {
   // Appends the example of each line of `text` to `block`; empty lines are none. The last line needs no end. Lines that
   // make no sense are left out and told to `bad`. kScanPadding bytes behind `text` must be readable; a line's end or
   // a zero is best.
-  void parse(std::string_view text, RowBlock& block, BadLines& bad);
+  virtual void parse(std::string_view text, RowBlock& block, BadLines& bad);
 
   // Its examples are no lines but records: parse_record() takes each, parse() none.
   virtual bool reads_records() const { return false; }
@@ -58,6 +58,8 @@ class Parser {
   static Complaint no_key(const char* at) {
     return {at, is_digit(*at) ? "a key above 2^64-1" : "a key must be a whole number"};
   }
+  // The line of `text` at `at`, whose end is at `end`, with a '\r' before it or not: its example, or what is wrong.
+  void take_line(std::string_view text, const char* at, const char* end, RowBlock& block, BadLines& bad);
   // One line, without its end, or one record: features go to `block`, then its row is ended. Whatever follows `end` is
   // no digit.
   virtual Complaint parse_line(const char* at, const char* end, RowBlock& block) = 0;

@@ -100,8 +100,9 @@ TEST(ParserLibsvm, UsualAndOtherLinesMeanTheSame) {
       other += fmt::format("{}{}:{}", random.below(2) > 0 ? "  " : "\t", key, value);
     }
     other += random.below(2) > 0 ? " # comment" : " ";
-    const Parsed one = parse(TextFormat::kLibsvm, usual);
-    const Parsed two = parse(TextFormat::kLibsvm, other);
+    const char* const end = random.below(2) > 0 ? "\n" : random.below(2) > 0 ? " \r\n" : "\r\n";
+    const Parsed one = parse(TextFormat::kLibsvm, usual + end);
+    const Parsed two = parse(TextFormat::kLibsvm, other + end);
     ASSERT_EQ(one.bad.count, 0u) << usual;
     ASSERT_EQ(two.bad.count, 0u) << other;
     ASSERT_EQ(one.block.keys, two.block.keys) << usual;
@@ -111,10 +112,44 @@ TEST(ParserLibsvm, UsualAndOtherLinesMeanTheSame) {
 }
 
 TEST(ParserLibsvm, AlmostUsualLinesAreWrong) {
-  for (const char* line :
-       {"1 1.5:2", "1 1:2:3", "1 :2", "1 1:", "1 1:.", "1 1:1.2.3", "1 1 2", "1 12345678.9:1", "1:2 3"}) {
-    EXPECT_EQ(parse(TextFormat::kLibsvm, line).bad.count, 1u) << line;
+  for (const std::string line : {"1 1.5:2", "1 1:2:3", "1 :2", "1 1:", "1 1:.", "1 1:1.2.3", "1 1 2", "1 12345678.9:1",
+                                 "1:2 3", "1 1:2\r3", "+-1", "-", "1-", "1 1", "1.2.3 1:1"}) {
+    const Parsed parsed = parse(TextFormat::kLibsvm, "1 1:1\n" + line + "\n2 2:2\n");
+    EXPECT_EQ(parsed.bad.count, 1u) << line;
+    EXPECT_THAT(parsed.block.labels, ElementsAre(1, 2)) << line;
+    EXPECT_THAT(parsed.block.keys, ElementsAre(1, 2)) << line;
+    EXPECT_THAT(parsed.block.values, ElementsAre(1, 2)) << line;
+    EXPECT_THAT(parsed.block.ends, ElementsAre(1, 2)) << line;
   }
+}
+
+TEST(ParserLibsvm, LabelsMayHaveASign) {
+  const auto [block, bad] = parse(TextFormat::kLibsvm, "-1 1:1\n+1 2:1\n-.5\n-123456 3:1\n12345678 4:1\n1e3 5:1\n");
+  EXPECT_EQ(bad.count, 0u);
+  EXPECT_THAT(block.labels, ElementsAre(-1, 1, -0.5f, -123456, 12345678, 1000));
+  EXPECT_THAT(block.ends, ElementsAre(1, 2, 2, 3, 4, 5));
+}
+
+// Text is taken in pieces: lines that begin in one and end in the next, and lines longer than several.
+TEST(ParserLibsvm, LinesMayHaveAnyLength) {
+  Random random(12);
+  std::string text;
+  std::vector<Key> keys;
+  std::vector<size_t> ends;
+  for (int row = 0; row < 300; ++row) {
+    text += "1";
+    for (uint64_t left = row % 100 == 50 ? 20000 : random.below(100); left > 0; --left) {
+      keys.push_back(random.next() >> random.below(64));
+      text += fmt::format(" {}:1", keys.back());
+    }
+    text += row % 7 == 0 ? " # unusual\n" : "\n";
+    ends.push_back(keys.size());
+  }
+  const auto [block, bad] = parse(TextFormat::kLibsvm, text);
+  EXPECT_EQ(bad.count, 0u);
+  EXPECT_EQ(block.keys, keys);
+  EXPECT_EQ(block.ends, ends);
+  EXPECT_EQ(block.values, std::vector<float>(keys.size(), 1));
 }
 
 TEST(Parser, Adfea) {

@@ -14,7 +14,7 @@ namespace pscloud {
 // Reads the lines of a part of a file, many at a time, decompressed if need be.
 class TextReader {
  public:
-  static constexpr size_t kChunkBytes = 256 << 10;  // in the cache while it is parsed
+  static constexpr size_t kChunkBytes = 64 << 10;   // in the cache while it is parsed
   static constexpr size_t kLineBytesMax = 1 << 30;  // a file with longer ones is hardly text
 
   // `chunk_bytes`: about how much to read at a time.
