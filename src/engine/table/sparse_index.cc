@@ -10,11 +10,13 @@ namespace {
 // On average; the groups that grow next have up to an eighth more. Fewer cost memory: with these a key takes 7.5 bytes.
 // More cost time: searches go on in the next line.
 constexpr uint64_t kKeysPerTenLines = 85;
+// Groups that double begin with it here, and all have done it when those that had not would have more than the above.
+constexpr uint64_t kKeysPerTenLinesToDouble = 70;
 
 }  // namespace
 
-constinit const std::array<std::array<uint8_t, 256>, SparseIndex::kGroupLines> SparseIndex::kGiven = [] {
-  std::array<std::array<uint8_t, 256>, kGroupLines> given{};
+constinit const std::array<std::array<uint8_t, 256>, SparseIndex::kGroupLines + 1> SparseIndex::kGiven = [] {
+  std::array<std::array<uint8_t, 256>, kGroupLines + 1> given{};
   for (uint32_t step = 1; step < kGroupLines; ++step) {
     const uint32_t lines = kGroupLines + step;
     std::array<uint32_t, 2 * kGroupLines> left{};  // what each keeps; 0 stands for the first eight
@@ -48,13 +50,22 @@ uint32_t SparseIndex::find(uint64_t mixed, const SparseRows& rows) const {
   return found == end ? kNone : found->second;
 }
 
+// The lines that so many keys want.
+uint64_t SparseIndex::lines_for(uint64_t keys) {
+  const uint64_t least = (10 * keys + kKeysPerTenLines - 1) / kKeysPerTenLines;
+  const uint64_t whole = std::bit_ceil(std::max<uint64_t>(least, kGroupLines));
+  if (whole > kWholeLines) return least;
+  // Those that double: none at first, then more and more, and all of them when no more keys fit into `whole`.
+  constexpr uint64_t kSpan = kKeysPerTenLines - kKeysPerTenLinesToDouble;
+  const uint64_t beyond = 10 * keys - std::min(10 * keys, kKeysPerTenLinesToDouble * whole);
+  return whole == kWholeLines ? whole : whole + (beyond + kSpan - 1) / kSpan;
+}
+
 uint64_t SparseIndex::memory_for(uint64_t keys) const {
-  const uint64_t needed = (10 * (count_ + keys) + kKeysPerTenLines - 1) / kKeysPerTenLines;
-  const uint64_t bytes = (std::max<uint64_t>(needed, line_count()) + kReachMax) * sizeof(Line);
-  if (bytes >= HugeMemory::kHugePage) return HugeMemory::whole_pages(bytes);
-  // A small one is copied when it grows, so it does so in steps of an eighth.
-  const uint64_t step = std::max<uint64_t>(std::bit_floor(bytes) / 8, sizeof(Line));
-  return (bytes + step - 1) / step * step;
+  uint64_t lines = std::max<uint64_t>(lines_for(count_ + keys), line_count());
+  // The lines that groups get at once lie far apart.
+  if (lines <= kWholeLines) lines = std::bit_ceil(lines);
+  return HugeMemory::whole_pages((lines + kReachMax) * sizeof(Line));
 }
 
 uint64_t SparseIndex::bytes_with(uint64_t keys) const {
@@ -65,14 +76,15 @@ uint64_t SparseIndex::bytes_with(uint64_t keys) const {
 
 void SparseIndex::grow_by(uint64_t keys, const SparseRows& rows) {
   memory_.grow(memory_for(keys));
-  while (line_count() * kKeysPerTenLines < 10 * (count_ + keys)) grow_group(rows);
+  const uint64_t lines = lines_for(count_ + keys);
+  while (line_count() < lines) grow_group(rows);
 }
 
-// The next group gets one line more.
+// The next group gets one line more, or eight.
 void SparseIndex::grow_group(const SparseRows& rows) {
   const uint64_t group = grown_;
   const uint32_t level = level_;
-  const uint32_t lines_after = group_lines_ + 1;
+  const uint32_t lines_after = group_lines_ + step_;
   moved_.clear();
   for (uint32_t i = 0; i < group_lines_; ++i) take_out((size_t{i} << level) + group, lines_after, rows);
 
@@ -87,16 +99,17 @@ void SparseIndex::grow_group(const SparseRows& rows) {
 
   if (grown_ < uint64_t{1} << level_) return;
   grown_ = 0;
-  ++group_lines_;
+  group_lines_ = lines_after;
   if (group_lines_ < 2 * kGroupLines) return;
   // Line j of group g of n is now line j/2 of group g, or for an odd j of group n+g: it stays where it is.
   group_lines_ = kGroupLines;
   ++level_;
+  step_ = level_ < kWholeLevels ? kGroupLines : 1;
 }
 
 // Asks for the memory of the keys that take_out() will look at.
 void SparseIndex::ask_for_keys(uint64_t group, const SparseRows& rows) const {
-  const bool all = group_lines_ + 1 == 2 * kGroupLines;
+  const bool all = group_lines_ + step_ == 2 * kGroupLines;
   for (uint32_t j = 0; j < group_lines_; ++j) {
     const Line* const home = lines() + (size_t{j} << level_) + group;
     for (uint32_t i = 0; all && i < home->used(); ++i) __builtin_prefetch(rows.key_address(home->row(i)));

@@ -169,7 +169,7 @@ TEST(SparseTable, PushBeyondTheBudgetChangesNothingAndSaysWhatToDo) {
   EXPECT_EQ(pull(*table, {0}), std::vector<float>{2});
 }
 
-TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
+TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContentAndEightMegabytes) {
   const auto table = make_sparse(sparse_spec(1, "ftrl"));
   constexpr uint64_t kContent = 8 + 4 + 8;  // key, value, state
   std::vector<Key> keys(20000);
@@ -179,8 +179,8 @@ TEST(SparseTable, BytesForAKeyStayWithinHalfMoreThanItsContent) {
     ASSERT_TRUE(table->push(keys, values).has_value());
     for (Key& key : keys) key += keys.size();
     if (table->rows() < 100000) continue;
-    // Rows and index each take whole huge pages.
-    EXPECT_LT(table->bytes(), table->rows() * kContent * 3 / 2 + 2 * HugeMemory::kHugePage) << table->rows();
+    // Rows and index each take whole huge pages, and so small an index may be 2.5 times as large as it must.
+    EXPECT_LT(table->bytes(), table->rows() * kContent * 3 / 2 + 4 * HugeMemory::kHugePage) << table->rows();
   }
 }
 
