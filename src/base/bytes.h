@@ -90,6 +90,9 @@ class ByteWriter {
     put_raw(bytes_of(text));
   }
 
+  // So many bytes will come.
+  void reserve(size_t bytes) { bytes_.reserve(bytes); }
+
   size_t size() const { return bytes_.size(); }
   Bytes bytes() const { return bytes_; }
   SharedBuffer share() const { return std::make_shared<const Buffer>(Buffer::copy_of(bytes_)); }

@@ -194,6 +194,7 @@ Result<ScanMessage> decode(Bytes bytes) {
 
 SharedBuffer encode(const ScannedRows& rows) {
   ByteWriter writer;
+  writer.reserve(64 + rows.keys.size() * sizeof(Key) + rows.floats.size() * sizeof(float));
   writer.put(rows.next);
   writer.put(rows.nonzero);
   put_array(writer, rows.keys);

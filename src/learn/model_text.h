@@ -29,7 +29,8 @@ class ModelTextWriter {
 
  private:
   std::unique_ptr<Output> output_;
-  std::string text_;  // not written yet
+  std::string text_;         // not written yet
+  std::string second_half_;  // its memory, within write()
   uint64_t weights_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kPublishBytesMax = uint64_t{2} << 30;
 constexpr size_t kBorrowBytesMin = 64 << 10;  // less is better sent together with other replies
 constexpr uint64_t kScanRowsMax = 1 << 20;
-constexpr uint64_t kScanBytesMax = 4 << 20;
+constexpr uint64_t kScanBytesMax = 1 << 20;
 }  // namespace
 
 Result<SharedBuffer> ShardOwner::create_table(const Frame& frame) {

@@ -19,6 +19,10 @@ template <class PartsOf>
 ScannedRows scan_rows(uint64_t first, uint64_t count, ScanKind kind, size_t width, PartsOf parts_of) {
   ScannedRows scanned;
   scanned.next = first + count;
+  if (kind != ScanKind::kCount && count > 0) {
+    scanned.keys.reserve(count);
+    scanned.floats.reserve(count * (width + (kind == ScanKind::kState ? parts_of(first).state.size() : 0)));
+  }
   for (uint64_t row = first; row < first + count; ++row) {
     const RowParts parts = parts_of(row);
     const float* const end = parts.values + width;

@@ -20,8 +20,10 @@ namespace {
 
 // Errors of requests whose tickets were dropped that are shown; after these it is noise.
 constexpr int kUnheardMax = 5;
-// Between two questions for work while others have it all.
-constexpr Duration kTakePauseFirst = std::chrono::milliseconds(5);
+// Between two questions for work while others have it all: a share of the time waited so far, so that no more than
+// this share is lost.
+constexpr int kTakePauseShare = 8;
+constexpr Duration kTakePauseMin = std::chrono::milliseconds(1);
 constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
 constexpr Duration kTakeComplaintEvery = std::chrono::seconds(5);
 
@@ -200,20 +202,21 @@ class WorkerImpl final : public Worker {
   }
 
   Result<std::optional<WorkItem>> take_work(std::string_view pool) override {
-    Duration pause = kTakePauseFirst;
-    Time complaint = loop_->clock().now() + kTakeComplaintEvery;
+    const Time begin = loop_->clock().now();
+    Time complaint = begin + kTakeComplaintEvery;
     while (true) {
       auto taken = TRY(ask_board<TakenMessage>(FrameType::kTakeWork, pool, encode(TextMessage{std::string(pool)})));
       if (taken.state == TakenMessage::State::kGiven) return std::move(taken.item);
       if (taken.state == TakenMessage::State::kEnd) return std::nullopt;
       if (taken.state == TakenMessage::State::kPause) return WorkItem{taken.item.number, {}, false, true};
-      if (loop_->clock().now() >= complaint) {
+      const Time now = loop_->clock().now();
+      if (now >= complaint) {
         log_info("work '{}': waits for {}", pool, taken.waiting_for);
-        complaint = loop_->clock().now() + kTakeComplaintEvery;
+        complaint = now + kTakeComplaintEvery;
       }
+      const Duration pause = std::clamp((now - begin) / kTakePauseShare, kTakePauseMin, kTakePauseMax);
       MutexLock lock(mutex_);
       if (ended_.wait_for(mutex_, pause, [this] { return left_.load(); })) return unavailable("this worker has left");
-      pause = std::min(pause * 2, kTakePauseMax);
     }
   }
 
