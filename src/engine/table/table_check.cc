@@ -33,8 +33,10 @@ bool has_bad(const float* values, size_t count) {
 
 }  // namespace
 
+bool keys_increase(std::span<const Key> keys) { return increase(keys.data(), keys.size()); }
+
 Result<> check_keys_increase(std::span<const Key> keys) {
-  if (increase(keys.data(), keys.size())) return {};
+  if (keys_increase(keys)) return {};
   for (size_t i = 1; i < keys.size(); ++i) {
     if (keys[i - 1] >= keys[i])
       return invalid("keys must strictly increase: position {} has key {} after {}", i, keys[i], keys[i - 1]);

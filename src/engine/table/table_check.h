@@ -12,6 +12,7 @@ namespace pscloud {
 
 // Checks that every table makes before it changes anything. kInvalid names what is wrong and where.
 
+bool keys_increase(std::span<const Key> keys);
 Result<> check_keys_increase(std::span<const Key> keys);
 
 Result<> check_float_count(size_t rows, size_t width, size_t floats);

@@ -1,9 +1,12 @@
 #include "engine/worker/request_check.h"
 
+#include "engine/table/table_check.h"
+
 namespace pscloud {
 
 Result<> check_request_keys(const TableSpec& spec, std::span<const Key> keys) {
-  for (size_t i = 1; i < keys.size(); ++i) {
+  const bool increase = keys_increase(keys);
+  for (size_t i = 1; i < keys.size() && !increase; ++i) {
     if (keys[i] > keys[i - 1]) continue;
     return invalid(
         "keys for table '{}' must strictly increase, but position {} has {} after {}: sort them and add up what "
