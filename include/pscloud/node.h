@@ -13,7 +13,10 @@ namespace pscloud {
 // Lets nodes of one process talk without sockets: give the same object to each of them and use addresses
 // "inproc:any-name". Outlives the nodes that use it.
 class LocalNetwork;
-std::shared_ptr<LocalNetwork> make_local_network();
+// Who does the servers' work: their own threads, beside the workers; or, where workers keep all cores busy anyway, the
+// threads of the workers, each when it has asked for something and none is at it.
+enum class LocalWork { kOwnThreads, kThreadsOfWorkers };
+std::shared_ptr<LocalNetwork> make_local_network(LocalWork work = LocalWork::kOwnThreads);
 
 // What the rest do when a worker dies. (A server that dies always ends the job: its parameters are lost.)
 enum class WorkerDeath : uint8_t { kContinue = 0, kFail = 1 };

@@ -19,6 +19,7 @@ namespace pscloud {
 class PSCLOUD_ANNOTATE(capability("mutex")) Mutex {
  public:
   void lock() PSCLOUD_ANNOTATE(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() PSCLOUD_ANNOTATE(try_acquire_capability(true)) { return mutex_.try_lock(); }
   void unlock() PSCLOUD_ANNOTATE(release_capability()) { mutex_.unlock(); }
 
  private:

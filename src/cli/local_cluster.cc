@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "net/certificate.h"
 
@@ -67,7 +68,10 @@ Result<NodeOptions> LocalCluster::options_for(Role role) {
 
 Result<> LocalCluster::start_nodes(const Cancelled& cancelled) {
   const bool inproc = spec_.transport.name == "inproc";
-  if (inproc) worker_options_.local = make_local_network();
+  // Workers that have all cores leave none to a server.
+  const bool busy = spec_.workers >= static_cast<int>(std::thread::hardware_concurrency());
+  const auto work = busy ? LocalWork::kThreadsOfWorkers : LocalWork::kOwnThreads;
+  if (inproc) worker_options_.local = make_local_network(work);
   scheduler_address_ = inproc ? "inproc:scheduler" : "127.0.0.1:0";
   scheduler_ = TRY(Node::start(TRY(options_for(Role::kScheduler))));
   scheduler_address_ = scheduler_->address();

@@ -75,6 +75,7 @@ Result<std::unique_ptr<NodeLoop>> NodeLoop::make(const NodeOptions& options) {
 void NodeLoop::start(LaneHandler& handler, std::function<void()> after) {
   handler_ = std::make_unique<AfterEach>(handler, std::move(after));
   transport_->start(*handler_);
+  transport_->let_others_run([this] { return turn_for_other(); });
   thread_ = std::jthread([this] { run(); });
 }
 
@@ -84,9 +85,9 @@ void NodeLoop::run() {
   MutexLock lock(mutex_);
   while (true) {
     // Callers that ask often do the work themselves: to be woken for each answer too would only disturb them.
-    if (driver_ != nullptr || clock_.now() - last_driven_ < kStandBack) {
+    if (driver_ != nullptr || (clock_.now() - last_driven_ < kStandBack && !left_over_.exchange(false))) {
       changed_.wait_for(mutex_, kStandBack, [] { return false; });
-      if (driver_ != nullptr) continue;
+      if (!ended_) continue;
     }
     if (!turn()) return;
     rest(spin, nullptr);
@@ -132,6 +133,24 @@ bool NodeLoop::turn() {
   return !ended_;
 }
 
+void NodeLoop::help_others() {
+  mutex_.unlock();
+  transport_->run_others();
+  mutex_.lock();
+}
+
+// On a thread of another node of this process.
+bool NodeLoop::turn_for_other() {
+  if (!mutex_.try_lock()) {
+    left_over_ = true;
+    return false;
+  }
+  turn();
+  last_driven_ = clock_.now();
+  mutex_.unlock();
+  return true;
+}
+
 // Others wait already: only after idle_time() is it certain that they will be woken.
 void NodeLoop::let_go() {
   if (!ended_ && transport_->idle_time() == Duration(0)) transport_->post([] {});
@@ -175,7 +194,8 @@ bool NodeLoop::drive_until(const std::atomic<bool>& done) {
   while (!done && turn()) {
     if (followers_ > 0) changed_.notify_all();  // it may have been theirs
     if (done) break;
-    rest(callers_spin_, &done);
+    help_others();
+    if (!transport_->has_news()) rest(callers_spin_, &done);
   }
   driver_ = nullptr;
   last_driven_ = clock_.now();
@@ -192,6 +212,7 @@ void NodeLoop::post(std::function<void()> work) {
 }
 
 void NodeLoop::stop() {
+  if (transport_) transport_->let_others_run(nullptr);
   if (transport_) transport_->stop();
   if (thread_.joinable()) thread_.join();
 }

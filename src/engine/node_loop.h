@@ -20,6 +20,8 @@ namespace pscloud {
 // What a node lives on: the outside world (transport, clock, random numbers) and the lock of its state. Whoever holds
 // the lock is "the loop": a thread of the loop's own, which sleeps while there is nothing to do, or a caller. A thread
 // that waits for a request does the loop's work itself meanwhile: its answer wakes it and nobody else in between.
+// Where both ends are in one process, and the LocalNetwork wants it, a thread that has sent something does the work of
+// the other end too, unless one is at it: none is woken for it, and no more threads are at work than there are callers.
 class NodeLoop {
  public:
   // With the transport that `options` ask for: inproc, TLS, or plaintext.
@@ -39,10 +41,13 @@ class NodeLoop {
   // From any thread but one that is the loop: runs `work` as the loop, now.
   template <class F>
   void call(F work) EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (ended_) return;
-    work();
-    end_call();
+    {
+      MutexLock lock(mutex_);
+      if (ended_) return;
+      work();
+      end_call();
+    }
+    transport_->run_others();
   }
 
   // The same for `work` that sends nothing and changes no time to wake up.
@@ -97,6 +102,8 @@ class NodeLoop {
   void rest(Spin& spin, const std::atomic<bool>* done) REQUIRES(mutex_);
   bool look_a_while() EXCLUDES(mutex_);
   bool turn() REQUIRES(mutex_);
+  void help_others() REQUIRES(mutex_);
+  bool turn_for_other() EXCLUDES(mutex_);
 
   SystemClock clock_;
   Random random_;
@@ -110,6 +117,7 @@ class NodeLoop {
   int followers_ GUARDED_BY(mutex_) = 0;  // callers that wait while another drives
   Time last_driven_ GUARDED_BY(mutex_);
   Spin callers_spin_ GUARDED_BY(mutex_);
+  std::atomic<bool> left_over_{false};  // another node's thread found this one at work, and left it what has come
   bool ended_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: it uses all the others
 };

@@ -24,6 +24,7 @@ class TestingCluster {
     uint64_t memory_max = uint64_t{1} << 30;
     UpdaterCatalog updaters = {};
     bool sockets = false;  // as between processes of one machine: through shared memory
+    LocalWork work = LocalWork::kOwnThreads;
   };
   TestingCluster() : TestingCluster(Options{}) {}
   explicit TestingCluster(const Options& options) : options_(options) {
@@ -98,7 +99,7 @@ class TestingCluster {
 
   const Options options_;
   std::string scheduler_ = "127.0.0.1:0";  // then where it really listens
-  std::shared_ptr<LocalNetwork> network_ = make_local_network();
+  std::shared_ptr<LocalNetwork> network_ = make_local_network(options_.work);
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 

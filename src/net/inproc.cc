@@ -93,6 +93,22 @@ class InprocMailbox {
     changed_.notify_all();
   }
 
+  void set_run(std::function<bool()> run) {
+    MutexLock lock(run_mutex_);
+    run_ = std::move(run);
+  }
+  // Lets its owner's `run` handle what is here.
+  void run() {
+    // Who finds another thread at it may go: that one looks once more when it has let go. Not for ever, though: others
+    // may put in as fast as this thread takes out.
+    for (int i = 0; i < kRunsMax && !empty(); ++i) {
+      if (!run_mutex_.try_lock()) return;
+      const bool ran = run_ && run_();
+      run_mutex_.unlock();
+      if (!ran) return;
+    }
+  }
+
   // Takes what is left; nothing can be put in any more.
   std::vector<Event> close() {
     MutexLock lock(mutex_);
@@ -101,6 +117,11 @@ class InprocMailbox {
   }
 
  private:
+  static constexpr int kRunsMax = 4;
+
+  Mutex run_mutex_;  // held while it runs; taken before the owner's lock, never while mutex_ is held
+  std::function<bool()> run_ GUARDED_BY(run_mutex_);
+
   Mutex mutex_;
   CondVar changed_;
   std::vector<Event> events_ GUARDED_BY(mutex_);
@@ -191,6 +212,12 @@ class InprocTransport final : public LoopTransport {
   bool has_news() const override { return !mailbox_->empty(); }
   void wait(Duration at_most, bool interruptible) override { mailbox_->wait(at_most, interruptible); }
   void interrupt() override { mailbox_->interrupt(); }
+
+  void let_others_run(std::function<bool()> run) override { mailbox_->set_run(std::move(run)); }
+  void run_others() override {
+    if (network_->work() == LocalWork::kOwnThreads) return;
+    for (const auto& mailbox : network_->listeners()) mailbox->run();
+  }
 
   void post(std::function<void()> work) override {
     if (!stopped_.load()) mailbox_->put(std::move(work));
@@ -300,7 +327,15 @@ std::shared_ptr<InprocMailbox> LocalNetwork::find(const std::string& name) const
   return found == listeners_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<LocalNetwork> make_local_network() { return std::make_shared<LocalNetwork>(); }
+std::vector<std::shared_ptr<InprocMailbox>> LocalNetwork::listeners() const {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<InprocMailbox>> all;
+  all.reserve(listeners_.size());
+  for (const auto& [name, listener] : listeners_) all.push_back(listener);
+  return all;
+}
+
+std::shared_ptr<LocalNetwork> make_local_network(LocalWork work) { return std::make_shared<LocalNetwork>(work); }
 
 std::unique_ptr<LoopTransport> make_inproc_transport(std::shared_ptr<LocalNetwork> network, Clock& clock) {
   return std::make_unique<InprocTransport>(std::move(network), clock);

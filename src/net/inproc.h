@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "net/transport.h"
@@ -16,17 +17,23 @@ class InprocMailbox;  // what a transport has still to handle; others put things
 // Who listens under which name in this process. Thread-safe.
 class LocalNetwork {
  public:
+  explicit LocalNetwork(LocalWork work) : work_(work) {}
+
+  LocalWork work() const { return work_; }
+
   // Takes `name`, or a free one if it is empty or "0"; returns the address. kInvalid if the name is taken.
   Result<std::string> add(const std::string& name, std::shared_ptr<InprocMailbox> listener);
   void remove(const InprocMailbox& listener);
 
   // Null if nobody listens there.
   std::shared_ptr<InprocMailbox> find(const std::string& name) const;
+  std::vector<std::shared_ptr<InprocMailbox>> listeners() const;
 
   // A number never given before, for lanes and names.
   uint64_t next_number() { return ++numbers_; }
 
  private:
+  const LocalWork work_;
   std::atomic<uint64_t> numbers_{0};
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<InprocMailbox>> listeners_ GUARDED_BY(mutex_);

@@ -55,6 +55,42 @@ TEST(Inproc, ANodeMayTalkToItself) {
   EXPECT_FALSE(node.seen().frames.contains(lane));
 }
 
+// A node without a thread.
+class CountingHandler final : public LaneHandler {
+ public:
+  void on_open(LaneId, const Peer&) override { ++opened; }
+  void on_frame(LaneId, Frame) override { ++frames; }
+  void on_close(LaneId, const Error&) override {}
+  void on_wake() override {}
+
+  int opened = 0;
+  int frames = 0;
+};
+
+TEST(Inproc, OthersHandleWhatHasComeAsLongAsTheyMay) {
+  const auto network = make_local_network(LocalWork::kThreadsOfWorkers);
+  CountingHandler handler;
+  const auto server = make_inproc_transport(network, system_clock);
+  server->start(handler);
+  server->let_others_run([&] { return server->turn(); });
+  TestNode worker(make_inproc_transport(network, system_clock));
+  const auto run_others = [&] { worker.transport().run_others(); };
+  const LaneId lane = worker.connect(server->listen("inproc:s").value());
+  EXPECT_EQ(handler.opened, 0);
+  run_others();
+  EXPECT_EQ(handler.opened, 1);
+  worker.send(lane, {});
+  run_others();
+  EXPECT_EQ(handler.frames, 1);
+
+  server->let_others_run(nullptr);
+  worker.send(lane, {});
+  run_others();
+  EXPECT_EQ(handler.frames, 1);
+  EXPECT_TRUE(server->turn());
+  EXPECT_EQ(handler.frames, 2);
+}
+
 TEST(Inproc, ACallerOfANodeThatNeverRanIsToldOfItsEnd) {
   const auto network = make_local_network();
   auto server = make_inproc_transport(network, system_clock);

@@ -111,6 +111,12 @@ class LoopTransport : public Transport {
   virtual void wait(Duration at_most, bool interruptible = false) = 0;
   virtual void interrupt() = 0;
 
+  // For nodes of one process. What has come to this one may be handled by the threads of others, by `run`: it makes a
+  // turn under the lock, or returns false if another thread is at it. Null: no more, and when this returns none is.
+  virtual void let_others_run(std::function<bool()> run) { (void)run; }
+  // From any thread, without the lock: handles what has come to others that let it, unless they are at it themselves.
+  virtual void run_others() {}
+
   // All of the above, until stop().
   void run(LaneHandler& handler) {
     start(handler);

@@ -105,6 +105,20 @@ TEST_F(WorkerTest, EveryPartIsSentThoughAnotherThreadMakesTheRoomForIt) {
   }
 }
 
+TEST_F(WorkerTest, ThreadsOfWorkersMayDoTheServersWork) {
+  const TestingCluster cluster({.owners = 2, .workers = 3, .work = LocalWork::kThreadsOfWorkers});
+  cluster.run_workers([](Worker& worker) {
+    const Table table = create(worker, spec("w"));
+    for (int i = 0; i < 200; ++i) {
+      const Ticket pushed = worker.push(table, std::vector<Key>{1, 2, 3, 4}, std::vector<float>(4, 1));
+      EXPECT_THAT(pull(worker, table, {1, 2, 3, 4}), Each(testing::Gt(i)));  // our own at least
+      ok(pushed);
+    }
+    EXPECT_TRUE(worker.barrier());
+    EXPECT_THAT(pull(worker, table, {1, 2, 3, 4}), Each(600));
+  });
+}
+
 TEST_F(WorkerTest, WhatIsPushedIsPulled) {
   TestingCluster cluster({.servers = 2, .owners = 2});
   const auto worker = cluster.worker();
