@@ -22,9 +22,9 @@ Result<double> above_zero(double value, const char* field) {
   return value;
 }
 
-Result<BlockDescent::Options> descent_of(const Config& config) {
+Result<DescentOptions> descent_of(const Config& config) {
   const BCDConfig& darlin = config.darlin();
-  BlockDescent::Options options;
+  DescentOptions options;
   if (TRY(loss_of(config)) != Loss::kLogit) return invalid("loss.type: batch training has only LOGIT");
   const Penalty penalty = TRY(penalty_of(config));
   options.rule.lambda1 = penalty.lambda1;
@@ -69,7 +69,9 @@ Result<StartWeights> start_of(const Config& config) {
 }
 
 Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
-  settings.blocks_per_feature = TRY(above_zero(darlin.feature_block_ratio(), "darlin.feature_block_ratio"));
+  if (darlin.has_feature_block_ratio()) {
+    settings.blocks_per_feature = TRY(above_zero(darlin.feature_block_ratio(), "darlin.feature_block_ratio"));
+  }
   settings.random_order = darlin.random_feature_block_order();
   settings.max_delay = TRY(at_least(darlin.max_block_delay(), 0, "darlin.max_block_delay"));
   settings.prior_sweeps =

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/parser.h"
-#include "learn/block_descent.h"
 #include "learn/data_selection.h"
+#include "learn/descent.h"
 #include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
@@ -28,6 +28,8 @@ struct StartWeights {
 
 // What a config says about batch training, checked and in our own words.
 struct BatchSettings {
+  static constexpr double kBlocksPerFeature = 4;
+
   std::vector<std::string> files;  // patterns
   TextFormat format = TextFormat::kLibsvm;
   DataSelection selection;
@@ -38,9 +40,10 @@ struct BatchSettings {
   uint32_t save_every = 0;  // iterations, besides the end
 
   StartWeights start;
-  BlockDescent::Options descent;
+  DescentOptions descent;
   double kkt_ratio = 10;
-  double blocks_per_feature = 4;
+  // If it is not said, few features are not in blocks at all, but move together.
+  std::optional<double> blocks_per_feature;
   bool random_order = true;
   uint32_t max_delay = 0;  // blocks begun before an earlier one is finished
   uint32_t iterations = 10;
