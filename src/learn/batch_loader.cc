@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "data/localizer.h"
 #include "learn/data_selection.h"
 
@@ -14,27 +13,13 @@ namespace {
 enum LoadPlace : uint32_t { kLoadedExamples, kLoadedBadLines, kLoadedInGroups, kLoadedGroups };
 constexpr uint32_t kGroupNumbers = 1 << 16;
 
-void append_rows(RowBlock& block, const RowSlice& rows) {
-  const size_t before = block.keys.size();
-  const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
-  // Values and groups of some parts may be left out.
-  if (block.values.empty() && !rows.values.empty()) block.values.assign(before, 1);
-  append(block.values, rows.values);
-  if (!block.values.empty() && rows.values.empty()) block.values.resize(before + rows.keys.size(), 1);
-  if (block.groups.empty() && !rows.groups.empty()) block.groups.assign(before, 0);
-  append(block.groups, rows.groups);
-  if (!block.groups.empty()) block.groups.resize(before + rows.keys.size(), 0);
-  append(block.labels, rows.labels);
-  append(block.keys, rows.keys);
-  for (const size_t end : rows.ends) block.ends.push_back(before + end - rows.first);
-}
-
 // A group counts once for each example that has it.
-std::map<uint16_t, GroupCount> count_groups(const RowBlock& block) {
+std::map<uint16_t, GroupCount> count_groups(const BatchExamples& part) {
+  const RowBlock& block = part.rows;
   std::map<uint16_t, GroupCount> groups;
   if (block.groups.empty()) {
     GroupCount& all = groups[0];
-    all.features = block.keys.size();
+    all.features = part.numbers.size();
     for (size_t row = 0; row < block.rows(); ++row) all.examples += block.begin_of(row) < block.ends[row] ? 1 : 0;
     return groups;
   }
@@ -53,10 +38,10 @@ std::map<uint16_t, GroupCount> count_groups(const RowBlock& block) {
   return groups;
 }
 
-std::vector<Addend> load_addends(const ReadPart& read) {
+std::vector<Addend> load_addends(const BatchExamples& read, uint64_t bad_lines) {
   std::vector<Addend> addends = {{kLoadedExamples, static_cast<double>(read.rows.rows())},
-                                 {kLoadedBadLines, static_cast<double>(read.bad_lines)}};
-  for (const auto& [group, count] : count_groups(read.rows)) {
+                                 {kLoadedBadLines, static_cast<double>(bad_lines)}};
+  for (const auto& [group, count] : count_groups(read)) {
     if (group > 0) addends.push_back({kLoadedInGroups, 1});
     addends.push_back({kLoadedGroups + 2 * group, static_cast<double>(count.features)});
     addends.push_back({kLoadedGroups + 2 * group + 1, static_cast<double>(count.examples)});
@@ -66,6 +51,13 @@ std::vector<Addend> load_addends(const ReadPart& read) {
 
 }  // namespace
 
+BatchLoader::BatchLoader(Worker& worker, FileStore& store, const BatchSettings& settings)
+    : worker_(worker),
+      store_(store),
+      settings_(settings),
+      reader_(store, settings.format, settings.ignore_groups, kRowsInBatchBlock,
+              {settings.cache_prefix.empty() ? nullptr : &store, settings.cache_prefix}) {}
+
 Result<LoadedExamples> BatchLoader::load(const std::string& pool) {
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
@@ -73,11 +65,17 @@ Result<LoadedExamples> BatchLoader::load(const std::string& pool) {
   TRY(worker_.offer_work(pool, items));
   LoadedExamples loaded;
   while (const auto item = TRY(worker_.take_work(pool))) {
-    const ReadPart read = TRY(read_part(TRY(part_of_text(item->text))));
+    const FilePart part = TRY(part_of_text(item->text));
+    TRY(reader_.open(part));
+    BatchExamples read;
+    NumberedRows block;
+    while (TRY(reader_.next(block))) read.append(block);
+    read.parts.push_back({item->text, read.rows.rows()});
+    TRY(complaints_.complain(store_, part.uri, reader_, settings_.strict));
     // What another has done before is that one's.
-    if (!TRY(worker_.finish_work(pool, item->number, load_addends(read)))) continue;
-    append_rows(loaded.rows, slice_of(read.rows, 0, read.rows.rows()));
-    if (loaded.rows.keys.size() > Localizer::kFeaturesMax) {
+    if (!TRY(worker_.finish_work(pool, item->number, load_addends(read, reader_.bad_lines().count)))) continue;
+    loaded.mine.append(read);
+    if (loaded.mine.numbers.size() > Localizer::kFeaturesMax) {
       return invalid("a worker can hold {} features of examples: take more workers", Localizer::kFeaturesMax);
     }
   }
@@ -93,36 +91,6 @@ Result<LoadedExamples> BatchLoader::load(const std::string& pool) {
                                                    static_cast<uint64_t>(sums[kLoadedGroups + 2 * group + 1])};
   }
   return loaded;
-}
-
-// From the cache if it is there.
-Result<ReadPart> BatchLoader::read_part(const FilePart& part) {
-  std::optional<BlockCache> cache;
-  std::string identity;
-  if (!settings_.cache_prefix.empty()) {
-    const char* const groups = settings_.ignore_groups ? "without groups" : "with groups";
-    cache.emplace(store_, settings_.cache_prefix, fmt::format("{} {}", static_cast<int>(settings_.format), groups));
-    if (auto found = TRY(cache->load(part))) return *std::move(found);
-    identity = TRY(cache->identity_of(part));
-  }
-  const uint64_t bad_before = reader_.bad_lines();
-  TRY(reader_.open(part));
-  ReadPart read;
-  while (true) {
-    constexpr size_t kRowsAtATime = 10000;
-    const RowSlice rows = TRY(reader_.next(kRowsAtATime));
-    if (rows.rows() == 0) break;
-    append_rows(read.rows, rows);
-  }
-  read.bad_lines = reader_.bad_lines() - bad_before;
-  TRY(complaints_.complain(store_, reader_, settings_.strict));
-  // A file with bad lines is read again, so that they are named again.
-  if (cache && read.bad_lines == 0) {
-    if (const auto saved = cache->save(part, identity, read); !saved) {
-      log_warning("{}; what was read is not kept for the next time", saved.error().message);
-    }
-  }
-  return read;
 }
 
 }  // namespace pscloud

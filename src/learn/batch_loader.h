@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "data/block_cache.h"
-#include "data/example_reader.h"
+#include "data/minibatch_reader.h"
 #include "learn/bad_lines.h"
+#include "learn/batch_examples.h"
 #include "learn/batch_settings.h"
 #include "learn/block_plan.h"
 #include "pscloud/worker.h"
@@ -15,7 +15,7 @@ namespace pscloud {
 
 // What batch training has in memory: the examples of this worker, and of all workers together how many they are.
 struct LoadedExamples {
-  RowBlock rows;
+  BatchExamples mine;
   uint64_t examples = 0;
   uint64_t bad_lines = 0;
   std::map<uint16_t, GroupCount> groups;
@@ -24,22 +24,16 @@ struct LoadedExamples {
 // Reads the files of a config once, shared with all workers of the job. Borrows all that it is given. One thread.
 class BatchLoader {
  public:
-  BatchLoader(Worker& worker, FileStore& store, const BatchSettings& settings)
-      : worker_(worker),
-        store_(store),
-        settings_(settings),
-        reader_(store, make_parser(settings.format, settings.ignore_groups)) {}
+  BatchLoader(Worker& worker, FileStore& store, const BatchSettings& settings);
 
   // All workers say the same `pool`, and another one each time.
   Result<LoadedExamples> load(const std::string& pool);
 
  private:
-  Result<ReadPart> read_part(const FilePart& part);
-
   Worker& worker_;
   FileStore& store_;
   const BatchSettings& settings_;
-  ExampleReader reader_;
+  MinibatchReader reader_;
   BadLineComplaints complaints_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/parser.h"
+#include "learn/checkpoint_settings.h"
 #include "learn/data_selection.h"
 #include "learn/descent.h"
 #include "learn/model_format.h"
@@ -31,13 +32,14 @@ struct BatchSettings {
   static constexpr double kBlocksPerFeature = 4;
 
   std::vector<std::string> files;  // patterns
-  TextFormat format = TextFormat::kLibsvm;
+  ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
   bool ignore_groups = false;
   bool strict = false;       // a bad line ends the run; else it is counted and left out
   std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not
   std::optional<ModelOutput> model;
   uint32_t save_every = 0;  // iterations, besides the end
+  CheckpointSettings checkpoint;
 
   StartWeights start;
   DescentOptions descent;

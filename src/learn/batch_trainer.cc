@@ -4,31 +4,27 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/random.h"
-#include "io/file_pattern.h"
+#include "learn/batch_checkpoint.h"
+#include "learn/checkpoint.h"
 #include "learn/model_files.h"
-#include "learn/table_scan.h"
 
 namespace pscloud {
 namespace {
 
-constexpr double kNoFilter = 1e20;  // a threshold that no gradient is below
-// Of an example. Newton's method looks at all pairs of them, blocks at each once.
-constexpr double kNewtonFeaturesMax = 64;
-
 // Places in the tally of an iteration; behind them two for each worker, since there are no tallies of maxima.
-enum IterationPlace : uint32_t { kSumLoss, kSumExamples, kSumPenalty, kSumKeys, kSumNonzero, kSumActive, kOfWorkers };
+enum IterationPlace : uint32_t {
+  kSumLoss,
+  kSumExamples,
+  kSumPenalty,
+  kSumKeys,
+  kSumNonzero,
+  kSumActive,
+  kSumCheckpoint,  // not 0: it is time for one
+  kOfWorkers
+};
 constexpr uint32_t kRanksMax = 1024;
-
-float start_weight(const StartWeights& start, Key key) {
-  if (start.stddev == 0) return static_cast<float>(start.mean);
-  return Random(mix_key(key)).normal(static_cast<float>(start.mean), static_cast<float>(start.stddev));
-}
 
 }  // namespace
 
@@ -51,13 +47,19 @@ BatchTrainer::~BatchTrainer() {
 Result<BatchProgress> BatchTrainer::run() {
   if (worker_.current_clock() > 0) return unavailable("batch training has begun without this worker");
   if (worker_.rank() >= static_cast<int>(kRanksMax)) return invalid("batch training has at most {} workers", kRanksMax);
+  resumed_ = TRY(find_batch_checkpoint(worker_, store_, settings_.checkpoint));
+  if (resumed_) last_checkpoint_ = resumed_->number();
+  next_checkpoint_ = clock_.now() + std::chrono::seconds(settings_.checkpoint.every_seconds);
   while (true) {
     TRY(load());
     TRY(prepare());
     if (TRY(iterate()) == Outcome::kDone) break;
     ++loads_;
   }
-  if (settings_.model) TRY(save(settings_.model->prefix));
+  if (settings_.model) {
+    TRY(save(settings_.model->prefix));
+    if (settings_.checkpoint.enabled()) TRY(remove_checkpoints(worker_, store_, settings_.checkpoint));
+  }
   tell(BatchProgress::Stage::kEnd, start_);
   return progress_;
 }
@@ -74,250 +76,59 @@ void BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
   if (worker_.is_first()) show_(progress_);
 }
 
-Result<> BatchTrainer::load() {
-  const Time begin = clock_.now();
-  blocks_.reset();
-  newton_.reset();
-  loaded_ = {};
-  loaded_ = TRY(loader_.load(named("load")));
-  progress_.examples = loaded_.examples;
-  progress_.bad_lines = loaded_.bad_lines;
-  tell(BatchProgress::Stage::kLoaded, begin);
-  return {};
-}
-
-Result<> BatchTrainer::prepare() {
-  const Time begin = clock_.now();
-  // Who joins before all have passed this takes part in all that follows; who joins later finds that it began.
-  TRY(worker_.clock().wait());
-  weights_ = TRY(worker_.create_table({.name = "weights", .updater = {"assign"}}));
-  Localizer localizer;
-  localizer.localize(loaded_.rows.keys);
-  const std::vector<uint8_t> common = TRY(wanted(localizer));
-  std::vector<Key> keys;
-  for (size_t number = 0; number < common.size(); ++number) {
-    if (common[number] != 0) keys.push_back(localizer.keys()[number]);
-  }
-  std::vector<uint8_t> kept = TRY(find_keepers(keys));
-  if (TRY(is_for_newton(kept))) {
-    TRY(arrange_rows(localizer, keys, kept));
-  } else {
-    TRY(arrange_columns(localizer, common, kept));
-  }
-  loaded_.rows = {};
-  TRY(start_weights());
-  tell(BatchProgress::Stage::kPrepared, begin);
-  return {};
-}
-
-// Whether all features together are few enough.
-Result<bool> BatchTrainer::is_for_newton(std::span<const uint8_t> kept) {
-  const std::string name = named("keys");
-  const auto mine = static_cast<double>(std::ranges::count(kept, 1));
-  TRY(worker_.tally(name, std::vector<Addend>{{0, mine}}, 0, 0));
-  TRY(worker_.barrier());
-  const double keys = TRY(worker_.tally(name, {}, 0, 1)).front();
-  double features = 0;  // of an example
-  for (const auto& [group, count] : loaded_.groups) features += static_cast<double>(count.features);
-  features /= static_cast<double>(std::max<uint64_t>(1, loaded_.examples));
-  return !settings_.blocks_per_feature && keys <= NewtonDescent::kColumnsMax && features <= kNewtonFeaturesMax;
-}
-
-// All workers have the same columns, be there entries or not, so that sums need no keys.
-Result<> BatchTrainer::arrange_rows(const Localizer& localizer, std::span<const Key> keys,
-                                    std::span<const uint8_t> kept) {
-  std::vector<Key> all;
-  for (int part = 0; part < worker_.parts(); ++part) {
-    TRY(scan_part(worker_, holders_, part, ScanKind::kNonzero, [&](const ScannedRows& rows) -> Result<> {
-      all.insert(all.end(), rows.keys.begin(), rows.keys.end());
-      return {};
-    }));
-  }
-  std::ranges::sort(all);
-  const auto column_of = [&](Key key) { return static_cast<size_t>(std::ranges::lower_bound(all, key) - all.begin()); };
-  by_key_.resize(all.size());
-  std::iota(by_key_.begin(), by_key_.end(), 0);
-  kept_.assign(all.size(), 0);
-  for (size_t i = 0; i < keys.size(); ++i) kept_[column_of(keys[i])] = kept[i];
-
-  constexpr size_t kNowhere = SIZE_MAX;
-  std::vector<size_t> columns;  // of each of the localizer's numbers
-  for (const Key key : localizer.keys()) {
-    columns.push_back(std::ranges::binary_search(keys, key) ? column_of(key) : kNowhere);
-  }
-  const RowBlock& rows = loaded_.rows;
-  RowMatrix matrix;
-  size_t feature = 0;
-  for (const size_t end : rows.ends) {
-    for (; feature < end; ++feature) {
-      const size_t column = columns[localizer.columns()[feature]];
-      if (column == kNowhere) continue;
-      matrix.columns.push_back(static_cast<uint16_t>(column));
-      if (!rows.values.empty()) matrix.values.push_back(rows.values[feature]);
-    }
-    matrix.ends.push_back(matrix.columns.size());
-  }
-  progress_.blocks = 1;
-  newton_.emplace(std::move(all), std::move(matrix), rows.labels, settings_.descent);
-  // Gradient and curvature, then what shares of a step would bring.
-  const auto sums = [&](const char* name, size_t rows_of_it) {
-    return worker_.create_table({.name = named(name),
-                                 .kind = TableKind::kDense,
-                                 .rows = rows_of_it,
-                                 .updater = {"assign"},
-                                 .consistency = Consistency::sum()});
-  };
-  sums_ = TRY(sums("models", std::max<size_t>(1, newton_->model_size())));
-  trials_ = TRY(sums("trials", NewtonDescent::kShares.size()));
-  return {};
-}
-
-// Rows become columns, block by block.
-Result<> BatchTrainer::arrange_columns(const Localizer& localizer, std::span<const uint8_t> common,
-                                       std::span<const uint8_t> kept) {
-  plan_.emplace(loaded_.groups, settings_.blocks_per_feature.value_or(BatchSettings::kBlocksPerFeature));
-  progress_.blocks = plan_->blocks();
-  sums_ = TRY(worker_.create_table({.name = named("gradients"),
-                                    .width = 2,
-                                    .updater = {"assign"},
-                                    .consistency = Consistency::sum(),
-                                    .push_filters = settings_.filters}));
-  const std::span<const Key> keys = localizer.keys();
-  const std::vector<uint32_t> blocks = TRY(find_blocks(localizer));
-  // A counting sort by block, which keeps the order of keys within each.
-  std::vector<size_t> block_ends(plan_->blocks() + 1);
-  for (size_t number = 0; number < keys.size(); ++number) block_ends[blocks[number] + 1] += common[number];
-  std::partial_sum(block_ends.begin(), block_ends.end(), block_ends.begin());
-  block_ends.pop_back();
-  std::vector<uint32_t> places(keys.size(), ColumnMatrix::kNowhere);
-  by_key_.clear();
-  for (size_t number = 0; number < keys.size(); ++number) {
-    if (common[number] == 0) continue;
-    places[number] = static_cast<uint32_t>(block_ends[blocks[number]]++);
-    by_key_.push_back(places[number]);
-  }
-  ColumnMatrix matrix = transpose(loaded_.rows, localizer.columns(), places, by_key_.size());
-  for (size_t number = 0; number < keys.size(); ++number) {
-    if (common[number] != 0) matrix.keys[places[number]] = keys[number];
-  }
-  kept_.assign(by_key_.size(), 0);
-  for (size_t i = 0; i < by_key_.size(); ++i) kept_[by_key_[i]] = kept[i];
-  blocks_.emplace(std::move(matrix), loaded_.rows.labels, std::move(block_ends), settings_.descent);
-  return {};
-}
-
-// Of each key: its block.
-Result<std::vector<uint32_t>> BatchTrainer::find_blocks(const Localizer& localizer) {
-  const std::span<const Key> keys = localizer.keys();
-  const RowBlock& rows = loaded_.rows;
-  std::vector<uint32_t> blocks(keys.size());
-  for (size_t i = 0; i < rows.keys.size(); ++i) {
-    const uint32_t number = localizer.columns()[i];
-    blocks[number] = plan_->block_of(rows.groups.empty() ? 0 : rows.groups[i], keys[number]);
-  }
-  // A key may stand in several groups: all workers must have it in the same block.
-  if (loaded_.groups.size() > 1) {
-    const Table homes = TRY(worker_.create_table({.name = named("blocks"), .updater = {"assign"}}));
-    std::vector<float> home(blocks.begin(), blocks.end());
-    if (!keys.empty()) TRY(worker_.push(homes, keys, home).wait());
-    TRY(worker_.barrier());
-    if (!keys.empty()) TRY(worker_.pull(homes, keys, home).wait());
-    std::ranges::transform(home, blocks.begin(), [](float block) { return static_cast<uint32_t>(block); });
-  }
-  return blocks;
-}
-
-// Of each key: whether it is not left out.
-Result<std::vector<uint8_t>> BatchTrainer::wanted(const Localizer& localizer) {
-  if (settings_.tail.frequency == 0) return std::vector<uint8_t>(localizer.keys().size(), 1);
-  // As many cells as for the keys of all workers, though some have the same.
-  const std::string name = named("counts");
-  TRY(worker_.tally(name, std::vector<Addend>{{0, static_cast<double>(localizer.keys().size())}}, 0, 0));
-  TRY(worker_.barrier());
-  const double keys = TRY(worker_.tally(name, {}, 0, 1)).front();
-  const auto cells = static_cast<uint64_t>(std::min(std::ceil(keys * settings_.tail_cells_per_key), 1e12));
-  TailFilter filter = TRY(TailFilter::make(worker_, name, settings_.tail, cells));
-  TRY(filter.add(localizer.keys(), localizer.columns()));
-  TRY(worker_.barrier());
-  return filter.is_common(localizer.keys());
-}
-
-// Several workers may have a key: the first of them to come speaks for it.
-Result<std::vector<uint8_t>> BatchTrainer::find_keepers(std::span<const Key> keys) {
-  holders_ = TRY(worker_.create_table({.name = named("holders"), .updater = {"add"}}));
-  const std::vector<float> ones(keys.size(), 1);
-  std::vector<float> order(keys.size());
-  if (!keys.empty()) TRY(worker_.push_pull(holders_, keys, ones, order).wait());
-  std::vector<uint8_t> kept(keys.size());
-  std::ranges::transform(order, kept.begin(), [](float one) { return one == 1 ? 1 : 0; });
-  return kept;
-}
-
-Result<> BatchTrainer::start_weights() {
-  std::vector<Key> keys;  // as they increase
-  for (const uint32_t column : by_key_) keys.push_back(descent().keys()[column]);
-  std::vector<float> weights(keys.size());
-  written_.assign(keys.size(), 0);
-  if (loads_ == 0 && settings_.start.files.empty()) {
-    for (size_t i = 0; i < keys.size(); ++i) weights[i] = start_weight(settings_.start, keys[i]);
-  } else {
-    Table from = weights_;
-    if (loads_ == 0) {
-      const LoadedModel model = TRY(load_model(worker_, store_, TRY(find_files(store_, settings_.start.files))));
-      if (model.embeddings > 0)
-        return invalid("darlin.init_w: this model has embeddings, which batch training has not");
-      from = model.tables.weights;
-    }
-    if (!keys.empty()) TRY(worker_.pull(from, keys, weights).wait());
-    if (loads_ > 0) {
-      for (size_t i = 0; i < keys.size(); ++i) written_[by_key_[i]] = weights[i];
-    }
-  }
-  std::vector<float> by_column(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) by_column[by_key_[i]] = weights[i];
-  descent().set_weights(by_column);
-  return write_weights();
-}
-
 Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
-  threshold_ = kNoFilter;
-  bool all_active = true;
-  double before = 0;  // objective
-  double momentum = 1;
-  if (blocks_ && loads_ == 0 && !settings_.prior_groups.empty()) {
+  const bool resumed = loads_ == 0 && resumed_;
+  if (!resumed) at_ = {.iteration = at_.iteration};
+  if (blocks_ && loads_ == 0 && !resumed && !settings_.prior_groups.empty()) {
     TRY(sweep(plan_->prior_order(settings_.prior_groups, settings_.prior_sweeps, settings_.random_order), 0));
   }
-  for (bool first = true; progress_.iteration < settings_.iterations; first = false) {
+  while (at_.iteration < settings_.iterations) {
     const Time begin = clock_.now();
+    progress_.iteration = at_.iteration;
     if (newton_) {
       TRY(step_together());
     } else {
-      TRY(sweep(plan_->order(progress_.iteration, settings_.random_order), settings_.max_delay));
+      TRY(sweep(plan_->order(at_.iteration, settings_.random_order), settings_.max_delay));
     }
     if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
-    progress_.relative = first ? 1 : before / progress_.objective - 1;
-    before = progress_.objective;
+    progress_.relative = at_.objective == 0 ? 1 : at_.objective / progress_.objective - 1;
     tell(BatchProgress::Stage::kIteration, begin);
-    ++progress_.iteration;
-    if (settings_.save_every > 0 && settings_.model && progress_.iteration % settings_.save_every == 0) {
-      TRY(save(fmt::format("{}_it_{}", settings_.model->prefix, progress_.iteration - 1)));
+    progress_.iteration = ++at_.iteration;
+    if (settings_.save_every > 0 && settings_.model && at_.iteration % settings_.save_every == 0) {
+      TRY(save(fmt::format("{}_it_{}", settings_.model->prefix, at_.iteration - 1)));
     }
     // What the filter has left out may have become wanted: it is over only when nothing moves with all features.
-    const bool settled = std::abs(progress_.relative) <= settings_.epsilon;
-    if (settled && all_active) {
+    if (at_.all_active && std::abs(progress_.relative) <= settings_.epsilon) {
       progress_.converged = true;
       return Outcome::kDone;
     }
-    if (newton_) continue;
-    // Nesterov's sequence, begun anew whenever it went too far (O'Donoghue and Candes, 2015).
-    const double next = progress_.relative < 0 ? 1 : (1 + std::sqrt(1 + 4 * momentum * momentum)) / 2;
-    blocks_->extrapolate(progress_.relative < 0 ? 0 : (momentum - 1) / next);
-    momentum = next;
-    all_active = settled;
-    if (settled) blocks_->activate_all();
-    threshold_ = settled ? kNoFilter : next_threshold_;
+    go_on();
+    if (checkpoint_due_) TRY(write_down());
   }
   return Outcome::kDone;
+}
+
+// After an iteration, to the next.
+void BatchTrainer::go_on() {
+  at_.objective = progress_.objective;
+  if (newton_) return;
+  // Nesterov's sequence, begun anew whenever it went too far (O'Donoghue and Candes, 2015).
+  const bool too_far = progress_.relative < 0;
+  const double next = too_far ? 1 : (1 + std::sqrt(1 + 4 * at_.momentum * at_.momentum)) / 2;
+  blocks_->extrapolate(too_far ? 0 : (at_.momentum - 1) / next);
+  at_.momentum = next;
+  at_.all_active = std::abs(progress_.relative) <= settings_.epsilon;
+  if (at_.all_active) blocks_->activate_all();
+  at_.threshold = at_.all_active ? kNoFilter : next_threshold_;
+}
+
+Result<> BatchTrainer::write_down() {
+  std::vector<uint32_t> mine;  // that this worker speaks for
+  std::ranges::copy_if(by_key_, std::back_inserter(mine), [&](uint32_t column) { return kept_[column] != 0; });
+  TRY(write_batch_checkpoint(worker_, store_, settings_.checkpoint, ++last_checkpoint_, weights_,
+                             {descent(), mine, loaded_.mine.parts}, at_, progress_.examples));
+  next_checkpoint_ = clock_.now() + std::chrono::seconds(settings_.checkpoint.every_seconds);
+  return {};
 }
 
 // Newton's method: all weights at once.
@@ -379,7 +190,7 @@ Result<> BatchTrainer::finish_oldest() {
     TRY(task.pushed->wait());
     TRY(pulled);
     const Time begin = clock_.now();
-    blocks_->update(task.columns, task.sums, threshold_);
+    blocks_->update(task.columns, task.sums, at_.threshold);
     busy_seconds_ += in_seconds(clock_.now() - begin);
   }
   tasks_.pop_front();
@@ -403,6 +214,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
     active += descent().is_active(column) ? 1 : 0;
   }
   const auto rank = static_cast<uint32_t>(worker_.rank());
+  const bool due = settings_.checkpoint.enabled() && worker_.is_first() && clock_.now() >= next_checkpoint_;
   // One is added to tell zero from nobody.
   const std::vector<Addend> addends = {{kSumLoss, descent().loss()},
                                        {kSumExamples, static_cast<double>(descent().examples())},
@@ -410,6 +222,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
                                        {kSumKeys, static_cast<double>(keys)},
                                        {kSumNonzero, static_cast<double>(nonzero)},
                                        {kSumActive, static_cast<double>(active)},
+                                       {kSumCheckpoint, due ? 1.0 : 0.0},
                                        {kOfWorkers + 2 * rank, 1 + std::exchange(busy_seconds_, 0)},
                                        {kOfWorkers + 2 * rank + 1, blocks_ ? blocks_->take_violation() : 0}};
   const std::string name = fmt::format("{} of {}", progress_.iteration, named("iteration"));
@@ -422,7 +235,8 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
   progress_.keys = static_cast<uint64_t>(sums[kSumKeys]);
   progress_.nonzero = static_cast<uint64_t>(sums[kSumNonzero]);
   progress_.active = static_cast<uint64_t>(sums[kSumActive]);
-  progress_.threshold = threshold_;
+  progress_.threshold = at_.threshold;
+  checkpoint_due_ = sums[kSumCheckpoint] > 0;
   progress_.busy_min = std::numeric_limits<double>::max();
   progress_.busy_max = 0;
   double violation = 0;

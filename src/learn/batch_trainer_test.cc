@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "data/block_cache.h"
 #include "data/click_log.h"
 #include "data/text_writer.h"
 #include "engine/testing_cluster.h"
@@ -25,7 +26,7 @@ std::string grouped_clicks(int examples, uint64_t seed) {
   RowBlock block;
   std::string text;
   for (int i = 0; i < examples; ++i) log.next(block);
-  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
+  EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
   return text;
 }
 
@@ -136,13 +137,17 @@ TEST_P(BatchTrainerTest, ReadsTheCacheTheNextTime) {
   EXPECT_EQ(train(2).examples, 3000u);
   EXPECT_EQ(store_.list("cache").value().size(), 2u);
   // It believes the cache, and would notice a change of the file.
-  ReadPart one;
-  one.rows.keys = {7};
-  one.rows.end_row(1);
   const FilePart part{.uri = "train/a", .version = store_.stat("train/a").value().version};
-  BlockCache cache(store_, "cache/x_", "4 with groups");
-  ASSERT_TRUE(cache.load(part).value());
-  ASSERT_TRUE(cache.save(part, cache.identity_of(part).value(), one));
+  const BlockCache cache(store_, store_, "cache/x_", "4 with groups 10000 rows");
+  ASSERT_TRUE(cache.open(part).value());
+  BlockWriter writer = cache.create(part).value();
+  RowBlock block;
+  block.keys = {7};
+  block.end_row(1);
+  NumberedRows one;
+  one.assign(slice_of(block, 0, 1), block.keys, std::vector<uint32_t>{0});
+  ASSERT_TRUE(writer.write(one));
+  ASSERT_TRUE(writer.commit({}));
   EXPECT_EQ(train(2).examples, 1501u);
 }
 

@@ -210,6 +210,30 @@ void BlockDescent::extrapolate(double share) {
   }
 }
 
+Descent::ColumnState BlockDescent::column_state(size_t column) const {
+  const Coordinate& coordinate = coordinates_[column];
+  const double earlier = earlier_weights_.empty() ? 0 : earlier_weights_[column];
+  return {coordinate.weight, coordinate.delta, earlier, active_[column] != 0};
+}
+
+Descent::RowState BlockDescent::row_state(size_t row) const {
+  return {scores_[row], earlier_scores_.empty() ? 0 : earlier_scores_[row], slopes_[row]};
+}
+
+void BlockDescent::set_column_state(size_t column, const ColumnState& state) {
+  earlier_weights_.resize(coordinates_.size());
+  coordinates_[column] = {state.weight, state.delta};
+  earlier_weights_[column] = state.earlier;
+  active_[column] = state.active ? 1 : 0;
+}
+
+void BlockDescent::set_row_state(size_t row, const RowState& state) {
+  earlier_scores_.resize(scores_.size());
+  scores_[row] = state.score;
+  earlier_scores_[row] = state.earlier;
+  slopes_[row] = state.slope;
+}
+
 double BlockDescent::loss() const {
   double sum = 0;
   std::array<float, kRowsAtATime> margins;

@@ -25,6 +25,10 @@ class BlockDescent final : public Descent {
   double weight(size_t column) const override { return coordinates_[column].weight; }
   bool is_active(size_t column) const override { return active_[column] != 0; }
   void set_weights(std::span<const float> weights) override;
+  ColumnState column_state(size_t column) const override;
+  RowState row_state(size_t row) const override;
+  void set_column_state(size_t column, const ColumnState& state) override;
+  void set_row_state(size_t row, const RowState& state) override;
 
   size_t blocks() const { return block_ends_.size(); }
 
@@ -60,7 +64,7 @@ class BlockDescent final : public Descent {
   std::vector<uint8_t> ones_;    // all of its values are 1
   std::vector<float> crowding_;  // features that an example with this one has of its block, this one among them: mean
   double violation_ = 0;
-  std::vector<double> earlier_weights_;  // at the last call of extrapolate(), as the scores
+  std::vector<double> earlier_weights_;  // at the last call of extrapolate(), as the scores; none before the first
   std::vector<double> earlier_scores_;
 };
 

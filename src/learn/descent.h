@@ -27,6 +27,23 @@ class Descent {
 
   // Of all columns; whatever was learned before counts no more.
   virtual void set_weights(std::span<const float> weights) = 0;
+
+  // All that a later iteration depends on, of a column and of a row. What a kind of descent has not is zero.
+  struct ColumnState {
+    double weight = 0;
+    double delta = 0;
+    double earlier = 0;  // weight, an iteration before
+    bool active = true;
+  };
+  struct RowState {
+    double score = 0;
+    double earlier = 0;
+    float slope = 0;  // of the loss
+  };
+  virtual ColumnState column_state(size_t column) const = 0;
+  virtual RowState row_state(size_t row) const = 0;
+  virtual void set_column_state(size_t column, const ColumnState& state) = 0;
+  virtual void set_row_state(size_t row, const RowState& state) = 0;
 };
 
 }  // namespace pscloud

@@ -82,6 +82,22 @@ void NewtonDescent::set_weights(std::span<const float> weights) {
   go(1);
 }
 
+Descent::ColumnState NewtonDescent::column_state(size_t column) const {
+  return {coordinates_[column].weight, coordinates_[column].delta, 0, true};
+}
+
+// A score is told as the margin it makes.
+Descent::RowState NewtonDescent::row_state(size_t row) const { return {margins_[row], 0, misses_[row]}; }
+
+void NewtonDescent::set_column_state(size_t column, const ColumnState& state) {
+  coordinates_[column] = {state.weight, state.delta};
+}
+
+void NewtonDescent::set_row_state(size_t row, const RowState& state) {
+  margins_[row] = state.score;
+  misses_[row] = state.slope;
+}
+
 void NewtonDescent::model(std::span<float> out) const {
   CHECK(out.size() == model_size(), "{} floats for {}", out.size(), model_size());
   std::ranges::fill(out, 0.0f);

@@ -39,6 +39,10 @@ class NewtonDescent final : public Descent {
   double weight(size_t column) const override { return coordinates_[column].weight; }
   bool is_active(size_t) const override { return true; }
   void set_weights(std::span<const float> weights) override;
+  ColumnState column_state(size_t column) const override;
+  RowState row_state(size_t row) const override;
+  void set_column_state(size_t column, const ColumnState& state) override;
+  void set_row_state(size_t row, const RowState& state) override;
 
   // Gradient, and behind it curvature, of the loss of these examples.
   size_t model_size() const { return keys_.size() + JointStep::triangle(keys_.size()); }
