@@ -26,7 +26,7 @@ const RowBlock& clicks() {
 }
 
 // Items are examples.
-void parse_text(benchmark::State& state, TextFormat format) {
+void parse_text(benchmark::State& state, ExampleFormat format) {
   std::string text;
   CHECK(append_text(format, slice_of(clicks(), 0, kLines), 0, text).has_value());
   const size_t size = text.size();
@@ -42,9 +42,9 @@ void parse_text(benchmark::State& state, TextFormat format) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(size));
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kLines));
 }
-BENCHMARK_CAPTURE(parse_text, libsvm, TextFormat::kLibsvm)->Name("Parse/libsvm");
-BENCHMARK_CAPTURE(parse_text, vw, TextFormat::kVw)->Name("Parse/vw");
-BENCHMARK_CAPTURE(parse_text, criteo, TextFormat::kCriteo)->Name("Parse/criteo");
+BENCHMARK_CAPTURE(parse_text, libsvm, ExampleFormat::kLibsvm)->Name("Parse/libsvm");
+BENCHMARK_CAPTURE(parse_text, vw, ExampleFormat::kVw)->Name("Parse/vw");
+BENCHMARK_CAPTURE(parse_text, criteo, ExampleFormat::kCriteo)->Name("Parse/criteo");
 
 // The keys of a minibatch of so many examples. Items are features.
 void localize(benchmark::State& state) {

@@ -21,8 +21,8 @@ What `pscloud train` and `pscloud evaluate` are told, in protobuf's text format:
 A mistake is answered with its place and the name that was probably meant. [../examples/linear](../examples/linear) has
 whole configs; `--set async_sgd.minibatch=5000` says one field otherwise.
 
-Not everything works yet: batch training (`darlin`), tail features, warm starts (`model_input` with training), HDFS and
-a few fields of `DataConfig` are understood, but refused by name when they are asked for.
+What there is not is refused by name: HDFS (`hdfs`), data that each worker has for itself (`load_local_data`), and
+ranges that are said beforehand (`fixed_point`).
 
 Made by `tools/config_reference.py` from the comments in [the schema](../src/learn/config.proto).
 """

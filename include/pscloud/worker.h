@@ -116,8 +116,10 @@ class Worker {
   // until somebody resumes it. Numbers of pauses increase. False if it had no effect: another pause was first.
   virtual Result<bool> pause_work(std::string_view pool, uint64_t number) = 0;
   virtual Result<bool> resume_work(std::string_view pool, uint64_t number) = 0;
-  // False if it does not count: another had done the item before. If it does, adds to the tally of the same name.
-  virtual Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends = {}) = 0;
+  // False if it does not count: another had done the item before. If it does, adds to the tally of the same name, and
+  // the tally that it `forgets` is gone, all at once.
+  virtual Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends = {},
+                                   std::string_view forgets = {}) = 0;
 
   // Sums that all workers add to, under a name; zero at first. Adds, then returns `count` of them from `first` on.
   virtual Result<std::vector<double>> tally(std::string_view name, std::span<const Addend> addends, uint32_t first,

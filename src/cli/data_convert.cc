@@ -21,7 +21,7 @@ struct ConvertCommand {
 };
 
 Result<uint64_t> convert(const ConvertCommand& command, const Cancelled& cancelled) {
-  const TextFormat format = TRY(text_format_named(command.to));
+  const ExampleFormat format = TRY(example_format_named(command.to));
   const auto store = make_file_store(cancelled);
   const auto output = TRY(store->create(command.out));
   uint64_t written = 0;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/progress.h"
+#include "data/example_reader.h"
 #include "io/file_pattern.h"
 #include "io/watched_store.h"
 #include "learn/bad_lines.h"
@@ -20,7 +21,7 @@ void add_data_flags(CLI::App& verb, DataFlags& flags, const char* about) {
 Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& cancelled,
                                     const std::function<Result<bool>(const RowSlice&)>& take) {
   constexpr size_t kRows = 1000;
-  const TextFormat format = TRY(text_format_named(flags.format));
+  const ExampleFormat format = TRY(example_format_named(flags.format));
   const auto store = make_file_store(cancelled);
   uint64_t bytes_read = 0;
   WatchedStore counting(*store, [&](size_t bytes) -> Result<> {
@@ -35,22 +36,22 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& can
   BadLineComplaints complaints;
   Progress progress;
   uint64_t next_shown = 0;
-  const auto counts = [&] {
-    return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = reader.bad_lines()};
+  const auto counts = [&](uint64_t bad_lines) {
+    return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = bad_lines};
   };
   for (const FileInfo& file : files) {
     TRY(reader.open({.uri = file.uri}));
     while (true) {
       const RowSlice rows = TRY(reader.next(kRows));
       if (rows.rows() == 0) break;
-      if (!TRY(take(rows))) return counts();
+      if (!TRY(take(rows))) return counts(complaints.count() + reader.bad_lines().count);
       if (bytes_read < next_shown) continue;
       next_shown = bytes_read + (64 << 20);
       progress.show(fmt::format("{} of {} MB", bytes_read >> 20, bytes_all >> 20));
     }
-    TRY(complaints.complain(*store, reader, false));
+    TRY(complaints.complain(*store, file.uri, reader, false));
   }
-  return counts();
+  return counts(complaints.count());
 }
 
 }  // namespace pscloud

@@ -50,15 +50,16 @@ struct GenerateCommand {
 constexpr size_t kRowsAtATime = 1000;
 
 Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption& interruption) {
-  const TextFormat format = TRY(text_format_named(command.format));
+  const ExampleFormat format = TRY(example_format_named(command.format));
   ClickLog::Options options{.keys = static_cast<uint64_t>(command.keys),
                             .zipf = command.zipf,
                             .interactions = command.interactions,
                             .interaction_strength = command.interaction_strength,
                             .model_seed = command.model_seed,
                             .seed = command.seed};
-  const bool values = format == TextFormat::kLibsvm || format == TextFormat::kVw || format == TextFormat::kSparse ||
-                      format == TextFormat::kCriteo || format == TextFormat::kProto;
+  const bool values = format == ExampleFormat::kLibsvm || format == ExampleFormat::kVw ||
+                      format == ExampleFormat::kSparse || format == ExampleFormat::kCriteo ||
+                      format == ExampleFormat::kProto;
   if (!values) options.counts = 0;
   ClickLog log(options);
   ScoreSummary best;
@@ -79,7 +80,7 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
       text.clear();
       for (size_t i = 0; i < kRowsAtATime && made + i < end; ++i) scores.push_back(log.next(block));
       if (!values) block.values.clear();
-      if (format == TextFormat::kProto) {
+      if (format == ExampleFormat::kProto) {
         for (uint16_t& group : block.groups) ++group;  // 0 is the label's
       }
       TRY(append_text(format, slice_of(block, 0, block.rows()), made, text));

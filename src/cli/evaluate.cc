@@ -35,23 +35,23 @@ struct EvaluateCommand {
 };
 
 void print_evaluation(const Evaluation& evaluation, bool json) {
-  const ScoreSummary& scores = evaluation.scored.scores;
+  const Scored& scored = evaluation.scored;
   if (json) {
     JsonWriter writer;
     writer.begin_object().field("model_files", evaluation.model_files).field("weights", evaluation.weights);
     if (evaluation.embeddings > 0) writer.field("embeddings", evaluation.embeddings);
-    writer.field("data_files", evaluation.data_files).field("examples", scores.examples());
-    writer.field("bad_lines", evaluation.scored.bad_lines).field("auc", scores.auc());
-    writer.field("accuracy", scores.accuracy()).field("logloss", scores.logloss()).end_object();
+    writer.field("data_files", evaluation.data_files).field("examples", scored.examples);
+    writer.field("bad_lines", scored.bad_lines).field("auc", scored.auc);
+    writer.field("accuracy", scored.accuracy).field("logloss", scored.logloss).end_object();
     fmt::print("{}\n", writer.text());
     return;
   }
   const std::string embedded =
       evaluation.embeddings > 0 ? fmt::format(", {} with an embedding", evaluation.embeddings) : "";
   fmt::print("find {} model files\nload {} model entries{}\nfind {} data files\nload {} examples\n",
-             evaluation.model_files, evaluation.weights, embedded, evaluation.data_files, scores.examples());
-  if (evaluation.scored.bad_lines > 0) fmt::print("{} bad lines were left out\n", evaluation.scored.bad_lines);
-  fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scores.auc(), scores.accuracy(), scores.logloss());
+             evaluation.model_files, evaluation.weights, embedded, evaluation.data_files, scored.examples);
+  if (scored.bad_lines > 0) fmt::print("{} bad lines were left out\n", scored.bad_lines);
+  fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scored.auc, scored.accuracy, scored.logloss);
 }
 
 Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled& cancelled) {

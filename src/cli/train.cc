@@ -47,6 +47,10 @@ updt ratio is how much one minibatch changed its weights, as a share of them.
 A line that is no example is counted, left out, and shown if it is among the
 first. If a worker dies, the others do its part again, and say so.
 
+Further passes over the data (async_sgd.num_data_pass) read no text: what the
+first has parsed is kept, in a temporary place that is gone at the end, or
+with async_sgd.local_cache for the next run, too (docs/block-cache.md).
+
 With checkpoint { folder: "ck" } in the config the whole run is kept on disk
 every 60 seconds. Whatever happens to it then, --resume goes on from there, on
 as many servers and workers as you like (docs/checkpoint.md). A model_input is
@@ -82,8 +86,10 @@ void print_summary(const OnlineProgress& progress, bool json) {
   }
   JsonWriter writer;
   writer.begin_object().field("examples", progress.examples).field("repeated", progress.repeated);
-  writer.field("seconds", progress.seconds);
-  writer.field("examples_per_s", rate).field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
+  writer.field("seconds", progress.seconds).key("pass_seconds").begin_array();
+  for (const double seconds : progress.pass_seconds) writer.value(seconds);
+  writer.end_array().field("examples_per_s", rate);
+  writer.field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
   writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
   if (progress.dim > 0) writer.field("embeddings", progress.embeddings);
   writer.field("bad_lines", progress.bad_lines);

@@ -12,8 +12,10 @@
 #include "cli/local_workers.h"
 #include "cli/train_report.h"
 #include "io/file_pattern.h"
+#include "io/scratch_store.h"
 #include "learn/checkpoint_files.h"
 #include "learn/config.pb.h"
+#include "pscloud/environment.h"
 
 namespace pscloud {
 namespace {
@@ -23,15 +25,31 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
 constexpr milliseconds kWorkerEndTimeout{20000};
 
+// For what further passes over the data need not read again: of all threads that train here, and gone when they end.
+std::shared_ptr<FileStore> scratch_for(const TrainSettings& settings) {
+  const auto* const online = std::get_if<OnlineSettings>(&settings);
+  if (online == nullptr || !online->cache_passes || !online->cache_prefix.empty() || !online->has_further_passes()) {
+    return nullptr;
+  }
+  // Unlike /tmp it is seldom memory.
+  auto scratch = ScratchStore::make(process_environment()("TMPDIR").value_or("/var/tmp"));
+  if (scratch) return *std::move(scratch);
+  log_warning("{}; each pass reads the files again", scratch.error().message);
+  return nullptr;
+}
+
 std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& settings, const ShowProgress& show,
                                                        const Cancelled& cancelled) {
-  return [&](Worker& worker) -> Result<TrainProgress> {
+  return [&, scratch = scratch_for(settings)](Worker& worker) -> Result<TrainProgress> {
     const auto store = make_file_store(cancelled);
     WatchedStore files = until_cancelled(*store, cancelled);
     if (const auto* batch = std::get_if<BatchSettings>(&settings)) {
       return TRY(BatchTrainer(worker, files, *batch, show, cancelled).run());
     }
-    return TRY(OnlineTrainer(worker, files, std::get<OnlineSettings>(settings), show).run());
+    const auto& online = std::get<OnlineSettings>(settings);
+    if (scratch == nullptr) return TRY(OnlineTrainer(worker, files, nullptr, online, show).run());
+    WatchedStore cached = until_cancelled(*scratch, cancelled);
+    return TRY(OnlineTrainer(worker, files, &cached, online, show).run());
   };
 }
 
@@ -80,13 +98,15 @@ Result<TrainSettings> train_settings(const TrainJob& job) {
   TrainSettings settings;
   if (config.has_darlin()) {
     settings = TRY(batch_settings(config).at(job.config.file));
-    if (job.resume) return invalid("{}: --resume: batch training has no checkpoints yet", job.config.file);
   } else {
-    OnlineSettings online = TRY(online_settings(config).at(job.config.file));
-    online.checkpoint.resume = job.resume;
-    settings = std::move(online);
+    settings = TRY(online_settings(config).at(job.config.file));
   }
-  std::visit([&](auto& one) { one.strict = job.config.strict; }, settings);
+  std::visit(
+      [&](auto& one) {
+        one.strict = job.config.strict;
+        one.checkpoint.resume = job.resume;
+      },
+      settings);
   return settings;
 }
 
@@ -100,9 +120,7 @@ Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& se
   // Or there is nothing to start for.
   const auto store = make_file_store(cancelled);
   TRY(find_files(*store, training_files(settings)));
-  if (const auto* online = std::get_if<OnlineSettings>(&settings)) {
-    TRY(check_checkpoints_before_start(*store, online->checkpoint));
-  }
+  TRY(std::visit([&](const auto& one) { return check_checkpoints_before_start(*store, one.checkpoint); }, settings));
   if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
   spec.servers = job.servers;

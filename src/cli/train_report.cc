@@ -60,11 +60,11 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
 }
 
 std::string encode(const OnlineProgress& p) {
-  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
                      p.examples, p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all,
                      p.nonzero, p.dim, p.embeddings, p.validated, p.validation_auc, p.validation_accuracy,
                      p.validation_logloss, p.stopped, p.minibatches, p.pull_seconds, p.push_seconds, p.change.change2,
-                     p.change.weights2);
+                     p.change.weights2, p.pass_seconds.size(), fmt::join(p.pass_seconds, " "));
 }
 
 void decode(std::istringstream& words, OnlineProgress& p) {
@@ -72,6 +72,9 @@ void decode(std::istringstream& words, OnlineProgress& p) {
       p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
       p.validation_logloss >> p.stopped >> p.minibatches >> p.pull_seconds >> p.push_seconds >> p.change.change2 >>
       p.change.weights2;
+  size_t passes = 0;
+  words >> passes;
+  for (size_t i = 0; words && i < passes; ++i) words >> p.pass_seconds.emplace_back();
 }
 
 std::string encode(const BatchProgress& p) {

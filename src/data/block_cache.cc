@@ -3,89 +3,75 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 
-#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/log.h"
 
 namespace pscloud {
 namespace {
 
-constexpr uint64_t kBlockMagic = 0x31306b6c62637370;  // "pscblk01"
-constexpr size_t kIdentityBytesMax = 1 << 16;
+constexpr std::string_view kBlockFileKind = "pscblk02";
+constexpr size_t kReasonBytesMax = 1 << 12;
 constexpr uint64_t kEndBytes = 64 << 10;  // of the source, at both ends, that are looked at
-constexpr uint64_t kBlockBytesMax = uint64_t{16} << 30;
-
-constexpr uint32_t kBlockHasValues = 1;
-constexpr uint32_t kBlockHasGroups = 2;
 
 Result<uint64_t> hash_of_range(FileStore& store, const std::string& uri, const ByteRange& range) {
   const auto input = TRY(store.open(uri, range));
   return hash64(bytes_of(TRY(read_all(*input, kEndBytes))));
 }
 
-template <class T>
-void put_array(ByteWriter& writer, const std::vector<T>& values) {
-  writer.put_raw(bytes_of(std::span<const T>(values)));
+// Begins as rows do that are none.
+ByteWriter encode_summary(const ReadSummary& summary) {
+  ByteWriter writer;
+  writer.put(uint32_t{0});
+  writer.put(summary.stored_bytes);
+  writer.put(summary.bad.count);
+  writer.put(static_cast<uint32_t>(summary.bad.first.size()));
+  for (const BadLines::One& one : summary.bad.first) {
+    writer.put(one.offset);
+    writer.put_text(std::string_view(one.reason).substr(0, kReasonBytesMax));
+  }
+  return writer;
 }
 
-template <class T>
-bool get_array(ByteReader& reader, uint64_t count, std::vector<T>& values) {
-  if (count > reader.left() / sizeof(T)) return false;
-  const Bytes raw = reader.get_raw(count * sizeof(T));
-  values.resize(count);
-  if (count > 0) std::memcpy(values.data(), raw.data(), raw.size());
-  return true;
+Result<ReadSummary> decode_summary(Bytes bytes) {
+  ByteReader reader(bytes);
+  reader.get<uint32_t>();
+  ReadSummary summary;
+  summary.stored_bytes = reader.get<uint64_t>();
+  summary.bad.count = reader.get<uint64_t>();
+  summary.bad.first.resize(std::min(reader.get_count(sizeof(uint64_t)), BadLines::kKept));
+  for (BadLines::One& one : summary.bad.first) {
+    one.offset = reader.get<uint64_t>();
+    one.reason = reader.get_text(kReasonBytesMax);
+  }
+  TRY(reader.finish("the end of a block cache"));
+  return summary;
 }
 
 }  // namespace
 
-std::string encode_block(const ReadPart& read, const std::string& identity) {
-  const RowBlock& rows = read.rows;
-  ByteWriter body;
-  body.put_text(identity);
-  body.put(read.bad_lines);
-  body.put(static_cast<uint64_t>(rows.rows()));
-  body.put(static_cast<uint64_t>(rows.keys.size()));
-  body.put(
-      static_cast<uint32_t>((rows.values.empty() ? 0 : kBlockHasValues) | (rows.groups.empty() ? 0 : kBlockHasGroups)));
-  put_array(body, rows.labels);
-  for (size_t row = 0; row < rows.rows(); ++row) body.put(static_cast<uint32_t>(rows.keys_of(row).size()));
-  put_array(body, rows.keys);
-  put_array(body, rows.values);
-  put_array(body, rows.groups);
-  ByteWriter file;
-  file.put(kBlockMagic);
-  file.put(hash64(body.bytes()));
-  file.put_raw(body.bytes());
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+Result<bool> BlockReader::next(NumberedRows& rows) {
+  const auto piece = TRY(pieces_.next(rows.memory()));
+  if (!piece) return corrupt("a block cache without its end");
+  uint32_t count = 0;
+  std::memcpy(&count, piece->data(), std::min(piece->size(), sizeof count));
+  if (count > 0) {
+    TRY(rows.decode(piece->size()));
+    return true;
+  }
+  summary_ = TRY(decode_summary(*piece));
+  std::vector<std::byte> nothing;
+  if (TRY(pieces_.next(nothing))) return corrupt("a block cache goes on behind its end");
+  return false;
 }
 
-Result<std::optional<ReadPart>> decode_block(std::string_view bytes, const std::string& identity) {
-  ByteReader file(bytes_of(bytes));
-  if (file.get<uint64_t>() != kBlockMagic) return corrupt("it does not begin as a block cache does");
-  const auto hash = file.get<uint64_t>();
-  const Bytes body = file.get_raw(file.left());
-  if (!file.ok() || hash64(body) != hash) return corrupt("its checksum is wrong");
-  ByteReader reader(body);
-  if (reader.get_text(kIdentityBytesMax) != identity) return std::nullopt;
-  ReadPart read;
-  RowBlock& rows = read.rows;
-  read.bad_lines = reader.get<uint64_t>();
-  const auto count = reader.get<uint64_t>();
-  const auto features = reader.get<uint64_t>();
-  const auto flags = reader.get<uint32_t>();
-  std::vector<uint32_t> sizes;
-  bool whole = get_array(reader, count, rows.labels) && get_array(reader, count, sizes) &&
-               get_array(reader, features, rows.keys);
-  if ((flags & kBlockHasValues) != 0) whole = whole && get_array(reader, features, rows.values);
-  if ((flags & kBlockHasGroups) != 0) whole = whole && get_array(reader, features, rows.groups);
-  if (!whole) return corrupt("it is cut short");
-  TRY(reader.finish("a block cache"));
-  size_t end = 0;
-  for (const uint32_t size : sizes) rows.ends.push_back(end += size);
-  if (end != features) return corrupt("its rows have {} features, it has {}", end, features);
-  return read;
+Result<> BlockWriter::write(const NumberedRows& rows) { return pieces_.write(rows.bytes()); }
+
+Result<> BlockWriter::commit(const ReadSummary& summary) {
+  TRY(pieces_.write(encode_summary(summary).bytes()));
+  return pieces_.commit();
 }
 
 std::string BlockCache::file_of(const FilePart& part) const {
@@ -94,34 +80,38 @@ std::string BlockCache::file_of(const FilePart& part) const {
   return fmt::format("{}{}.{:016x}", prefix_, name, hash64(bytes_of(to_text(part))));
 }
 
-Result<std::string> BlockCache::identity_of(const FilePart& part) {
-  const FileInfo info = TRY(store_.stat(part.uri));
+Result<std::string> BlockCache::identity_of(const FilePart& part) const {
+  const FileInfo info = TRY(source_.stat(part.uri));
+  const std::string what = fmt::format("{} {} {} {}", info.size, info.version, reading_, to_text(part));
+  // What the store itself calls a version needs no second look, which would be two requests for each part.
+  if (info.version_is_global) return what;
   const uint64_t tail = info.size - std::min(info.size, kEndBytes);
-  const uint64_t first = TRY(hash_of_range(store_, part.uri, {0, std::min(info.size, kEndBytes)}));
-  const uint64_t last = TRY(hash_of_range(store_, part.uri, {tail, info.size}));
-  return fmt::format("{} {} {:016x} {:016x} {} {}", info.size, info.version, first, last, reading_, to_text(part));
+  const uint64_t first = TRY(hash_of_range(source_, part.uri, {0, std::min(info.size, kEndBytes)}));
+  const uint64_t last = TRY(hash_of_range(source_, part.uri, {tail, info.size}));
+  return fmt::format("{:016x} {:016x} {}", first, last, what);
 }
 
-Result<std::optional<ReadPart>> BlockCache::load(const FilePart& part) {
+Result<std::optional<BlockReader>> BlockCache::open(const FilePart& part) const {
   const std::string file = file_of(part);
-  const auto input = store_.open(file, {});
-  if (!input) {
-    if (input.error().code == Code::kNotFound) return std::nullopt;
-    return input.error();
-  }
-  const std::string bytes = TRY(read_all(**input, kBlockBytesMax));
-  auto read = decode_block(bytes, TRY(identity_of(part)));
-  if (!read) {
-    log_warning("{}: {}; it is made anew", file, read.error().message);
+  auto pieces = PieceReader::open(cached_, file, kBlockFileKind);
+  if (!pieces && pieces.error().code == Code::kNotFound) return std::nullopt;
+  std::vector<std::byte> memory;
+  const auto identity = pieces ? pieces->next(memory) : pieces.error();
+  if (!identity) {
+    if (identity.error().code != Code::kCorrupt) return identity.error();
+    log_warning("{}; it is made anew", identity.error().message);
     return std::nullopt;
   }
-  return read;
+  const std::string wanted = TRY(identity_of(part));
+  if (!*identity || !std::ranges::equal(**identity, bytes_of(wanted))) return std::nullopt;
+  return std::optional(BlockReader(*std::move(pieces)));
 }
 
-Result<> BlockCache::save(const FilePart& part, const std::string& identity, const ReadPart& read) {
-  const auto output = TRY(store_.create(file_of(part)));
-  TRY(output->write(encode_block(read, identity)));
-  return output->commit();
+Result<BlockWriter> BlockCache::create(const FilePart& part) const {
+  const std::string identity = TRY(identity_of(part));
+  PieceWriter pieces(TRY(cached_.create(file_of(part))), kBlockFileKind);
+  TRY(pieces.write(bytes_of(identity)));
+  return BlockWriter(std::move(pieces));
 }
 
 }  // namespace pscloud

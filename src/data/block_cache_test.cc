@@ -2,98 +2,97 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "io/memory_store.h"
 
 namespace pscloud {
 namespace {
 
-ReadPart some_rows(bool values, bool groups) {
-  ReadPart read;
-  read.bad_lines = 3;
-  read.rows.keys = {1, UINT64_MAX, 7};
-  if (values) read.rows.values = {0.5f, 1, -2};
-  if (groups) read.rows.groups = {1, 1, 65535};
-  read.rows.labels = {1, -1, 1};
-  read.rows.ends = {2, 2, 3};
-  return read;
-}
+using testing::ElementsAre;
 
-void expect_same(const RowBlock& a, const RowBlock& b) {
-  EXPECT_EQ(a.labels, b.labels);
-  EXPECT_EQ(a.ends, b.ends);
-  EXPECT_EQ(a.keys, b.keys);
-  EXPECT_EQ(a.values, b.values);
-  EXPECT_EQ(a.groups, b.groups);
-}
-
-TEST(BlockCache, BringsBackWhatItWasGiven) {
-  MemoryStore store({{"data/part-1", "some text"}}, 1 << 20);
-  BlockCache cache(store, "cache/x_", "LIBSVM");
-  const FilePart part{.uri = "data/part-1", .begin = 3};
-  EXPECT_FALSE(cache.load(part).value());
-  for (const bool values : {false, true}) {
-    for (const bool groups : {false, true}) {
-      const ReadPart read = some_rows(values, groups);
-      ASSERT_TRUE(cache.save(part, cache.identity_of(part).value(), read));
-      const auto found = cache.load(part).value();
-      ASSERT_TRUE(found);
-      expect_same(found->rows, read.rows);
-      EXPECT_EQ(found->bad_lines, 3u);
-    }
+class BlockCacheTest : public testing::Test {
+ protected:
+  BlockCacheTest() : store_({{"data/part-1", "some text"}}, 1 << 20), files_({}, 1 << 20) {
+    set_log_level(LogLevel::kSilent);
   }
-  EXPECT_THAT(cache.file_of(part), testing::MatchesRegex("cache/x_part-1\\.[0-9a-f]{16}"));
-  EXPECT_NE(cache.file_of(part), cache.file_of({.uri = "data/part-1"}));
-  EXPECT_NE(cache.file_of(part), cache.file_of({.uri = "other/part-1", .begin = 3}));
+  ~BlockCacheTest() override { set_log_level(LogLevel::kInfo); }
+
+  BlockCache cache(const std::string& reading = "LIBSVM") { return {store_, files_, "cache/x_", reading}; }
+
+  void save(const FilePart& part, const std::vector<float>& labels) {
+    BlockWriter writer = cache().create(part).value();
+    for (const float label : labels) {
+      RowBlock block;
+      block.keys = {7};
+      block.end_row(label);
+      NumberedRows rows;
+      rows.assign(slice_of(block, 0, 1), block.keys, std::vector<uint32_t>{0});
+      ASSERT_TRUE(writer.write(rows));
+    }
+    ReadSummary summary{.stored_bytes = 9, .bad = {}};
+    summary.bad.add(3, "no number");
+    summary.bad.count = 20;
+    ASSERT_TRUE(writer.commit(summary));
+  }
+
+  // Labels of all blocks.
+  Result<std::vector<float>> load(BlockReader& reader) {
+    std::vector<float> labels;
+    NumberedRows rows;
+    while (TRY(reader.next(rows))) labels.push_back(rows.rows().labels[0]);
+    return labels;
+  }
+
+  MemoryStore store_;
+  MemoryStore files_;
+  const FilePart part_{.uri = "data/part-1", .begin = 3};
+};
+
+TEST_F(BlockCacheTest, BringsBackWhatItWasGiven) {
+  EXPECT_FALSE(cache().open(part_).value());
+  save(part_, {1, -1, 1});
+  auto found = cache().open(part_).value();
+  ASSERT_TRUE(found);
+  EXPECT_THAT(load(*found).value(), ElementsAre(1, -1, 1));
+  EXPECT_EQ(found->summary().stored_bytes, 9u);
+  EXPECT_EQ(found->summary().bad.count, 20u);
+  ASSERT_EQ(found->summary().bad.first.size(), 1u);
+  EXPECT_EQ(found->summary().bad.first[0].reason, "no number");
+  EXPECT_THAT(cache().file_of(part_), testing::MatchesRegex("cache/x_part-1\\.[0-9a-f]{16}"));
+  EXPECT_NE(cache().file_of(part_), cache().file_of({.uri = "data/part-1"}));
+  EXPECT_NE(cache().file_of(part_), cache().file_of({.uri = "other/part-1", .begin = 3}));
 }
 
-TEST(BlockCache, IsNotUsedForAnotherSourceOrAnotherWayToReadIt) {
-  MemoryStore store({{"a", "some text"}}, 1 << 20);
-  const FilePart part{.uri = "a"};
-  BlockCache made(store, "c_", "LIBSVM");
-  ASSERT_TRUE(made.save(part, made.identity_of(part).value(), some_rows(true, true)));
-  EXPECT_TRUE(BlockCache(store, "c_", "LIBSVM").load(part).value());
-  EXPECT_FALSE(BlockCache(store, "c_", "CRITEO").load(part).value());
-  const auto output = store.create("a").value();
-  ASSERT_TRUE(output->write("SOME TEXT"));
-  ASSERT_TRUE(output->commit());
-  EXPECT_FALSE(BlockCache(store, "c_", "LIBSVM").load(part).value());
+TEST_F(BlockCacheTest, IsNotUsedForAnotherSourceOrAnotherWayToReadIt) {
+  save(part_, {1});
+  EXPECT_TRUE(cache().open(part_).value());
+  EXPECT_FALSE(cache("CRITEO").open(part_).value());
+  store_.put("data/part-1", "SOME TEXT");
+  EXPECT_FALSE(cache().open(part_).value());
 }
 
-TEST(BlockCache, DamageIsNoticed) {
-  set_log_level(LogLevel::kSilent);
-  const std::string good = encode_block(some_rows(true, true), "id");
+TEST_F(BlockCacheTest, IsWhatTheSourceWasBeforeItWasRead) {
+  BlockWriter writer = cache().create(part_).value();
+  store_.put("data/part-1", "SOME TEXT");
+  ASSERT_TRUE(writer.commit({}));
+  EXPECT_FALSE(cache().open(part_).value());
+}
+
+TEST_F(BlockCacheTest, DamageIsNoticedAndNothingWrongIsGiven) {
+  save(part_, {1, -1});
+  const std::string file = cache().file_of(part_);
+  const std::string good = files_.get(file);
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 4);
-    EXPECT_FALSE(decode_block(bad, "id")) << i;
-    EXPECT_FALSE(decode_block(good.substr(0, i), "id")) << i;
+    for (const std::string& text : {bad, good.substr(0, i)}) {
+      files_.put(file, text);
+      auto found = cache().open(part_).value();
+      if (!found) continue;
+      EXPECT_EQ(load(*found).error().code, Code::kCorrupt) << i;
+    }
   }
-  EXPECT_TRUE(decode_block(good, "id").value());
-  EXPECT_FALSE(decode_block(good, "other").value());
-
-  MemoryStore store({{"a", "some text"}}, 1 << 20);
-  BlockCache cache(store, "c_", "LIBSVM");
-  const auto output = store.create(cache.file_of({.uri = "a"})).value();
-  ASSERT_TRUE(output->write("nonsense"));
-  ASSERT_TRUE(output->commit());
-  EXPECT_FALSE(cache.load({.uri = "a"}).value());
-  set_log_level(LogLevel::kInfo);
-}
-
-// Whoever can make the checksum right can still not make it read outside.
-RC_GTEST_PROP(BlockCache, NonsenseWithARightChecksumIsHarmless, (const std::vector<uint8_t>& nonsense)) {
-  std::string bytes = encode_block({}, "id");
-  const size_t body = 16;
-  bytes.resize(body);
-  bytes.append(nonsense.begin(), nonsense.end());
-  const uint64_t hash = hash64(bytes_of(std::string_view(bytes).substr(body)));
-  std::memcpy(bytes.data() + 8, &hash, sizeof hash);
-  (void)decode_block(bytes, "id");
 }
 
 }  // namespace

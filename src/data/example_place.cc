@@ -42,8 +42,8 @@ Result<ExamplePlace> find_record(FileStore& store, const std::string& uri, uint6
 
 }  // namespace
 
-Result<ExamplePlace> find_example(FileStore& store, const std::string& uri, TextFormat format, uint64_t number) {
-  return format == TextFormat::kProto ? find_record(store, uri, number) : find_line(store, uri, number);
+Result<ExamplePlace> find_example(FileStore& store, const std::string& uri, ExampleFormat format, uint64_t number) {
+  return format == ExampleFormat::kProto ? find_record(store, uri, number) : find_line(store, uri, number);
 }
 
 }  // namespace pscloud

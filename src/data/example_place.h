@@ -16,6 +16,6 @@ struct ExamplePlace {
 };
 
 // Goes past the first `number` of them, or to the end of the file: so the last place tells how many there are.
-Result<ExamplePlace> find_example(FileStore& store, const std::string& uri, TextFormat format, uint64_t number);
+Result<ExamplePlace> find_example(FileStore& store, const std::string& uri, ExampleFormat format, uint64_t number);
 
 }  // namespace pscloud

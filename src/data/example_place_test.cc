@@ -10,7 +10,7 @@ namespace pscloud {
 namespace {
 
 // "number at offset"
-std::string place(const std::string& contents, uint64_t number, TextFormat format = TextFormat::kLibsvm) {
+std::string place(const std::string& contents, uint64_t number, ExampleFormat format = ExampleFormat::kLibsvm) {
   MemoryStore store({{"f", contents}});
   const auto found = find_example(store, "f", format, number);
   return found ? fmt::format("{} at {}", found->number, found->offset) : found.error().message;
@@ -32,10 +32,10 @@ TEST(ExamplePlace, CompressedFilesHavePlacesInTheirText) { EXPECT_EQ(place(gzip(
 TEST(ExamplePlace, RecordsAreCountedDamagedOnesToo) {
   std::string text;
   for (int i = 0; i < 3; ++i) append_record("abc", text);
-  EXPECT_EQ(place(text, 2, TextFormat::kProto), "2 at 22");
+  EXPECT_EQ(place(text, 2, ExampleFormat::kProto), "2 at 22");
   text[11] = 'x';
-  EXPECT_EQ(place(text, 2, TextFormat::kProto), "2 at 22");
-  EXPECT_EQ(place(text, 9, TextFormat::kProto), "3 at 33");
+  EXPECT_EQ(place(text, 2, ExampleFormat::kProto), "2 at 22");
+  EXPECT_EQ(place(text, 9, ExampleFormat::kProto), "3 at 33");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace pscloud {
 Result<> ExampleReader::open(const FilePart& part) {
   block_.clear();
   used_ = 0;
-  uri_ = part.uri;
+  bad_ = {};
   text_.reset();
   records_.reset();
   if (parser_->reads_records()) {
@@ -65,11 +65,8 @@ Result<bool> ExampleReader::parse_records() {
 
 // `offset`: of what they are in.
 void ExampleReader::note(const BadLines& bad, uint64_t offset) {
-  bad_lines_ += bad.count;
-  for (const BadLines::One& one : bad.first) {
-    if (first_bad_lines_.size() == kBadLinesKept) break;
-    first_bad_lines_.push_back({uri_, offset + one.offset, one.reason, records_.has_value()});
-  }
+  bad_.count += bad.count - bad.first.size();
+  for (const BadLines::One& one : bad.first) bad_.add(offset + one.offset, one.reason);
 }
 
 }  // namespace pscloud

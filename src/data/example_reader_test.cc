@@ -22,7 +22,7 @@ TEST(ExampleReader, MinibatchesOfAnySizeHaveAllExamplesInOrder) {
   MemoryStore store({{"f", numbered_lines(100)}});
   for (const size_t chunk : {1u, 50u, 10000u}) {
     for (const size_t rows : {1u, 3u, 40u, 100u, 1000u}) {
-      ExampleReader reader(store, make_parser(TextFormat::kLibsvm, true), chunk);
+      ExampleReader reader(store, make_parser(ExampleFormat::kLibsvm, true), chunk);
       ASSERT_TRUE(reader.open({"f"}));
       int next = 0;
       while (true) {
@@ -44,7 +44,7 @@ TEST(ExampleReader, MinibatchesOfAnySizeHaveAllExamplesInOrder) {
 
 TEST(ExampleReader, OnePartFollowsAnother) {
   MemoryStore store({{"a", "1 1:1\n2 2:2\n"}, {"b", "3 3:3\n"}});
-  ExampleReader reader(store, make_parser(TextFormat::kLibsvm, true));
+  ExampleReader reader(store, make_parser(ExampleFormat::kLibsvm, true));
   ASSERT_TRUE(reader.open({"a"}));
   EXPECT_THAT(reader.next(1).value().labels, ElementsAre(1));
   ASSERT_TRUE(reader.open({"b"}));
@@ -57,13 +57,15 @@ TEST(ExampleReader, BadLinesAreCountedAndTheFirstAreKept) {
   std::string text = "1 1:1\n";
   for (int i = 0; i < 20; ++i) text += "x\n";
   MemoryStore store({{"f", text}});
-  ExampleReader reader(store, make_parser(TextFormat::kLibsvm, true), 10);
+  ExampleReader reader(store, make_parser(ExampleFormat::kLibsvm, true), 10);
   ASSERT_TRUE(reader.open({"f"}));
   EXPECT_EQ(reader.next(100).value().rows(), 1u);
-  EXPECT_EQ(reader.bad_lines(), 20u);
-  ASSERT_EQ(reader.first_bad_lines().size(), ExampleReader::kBadLinesKept);
-  EXPECT_EQ(reader.first_bad_lines()[0].uri, "f");
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(reader.first_bad_lines()[i].offset, 6 + 2 * i);
+  EXPECT_EQ(reader.bad_lines().count, 20u);
+  ASSERT_EQ(reader.bad_lines().first.size(), BadLines::kKept);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(reader.bad_lines().first[i].offset, 6 + 2 * i);
+  ASSERT_TRUE(reader.open({.uri = "f", .begin = 20}));  // those of one part are not those of another
+  EXPECT_EQ(reader.next(100).value().rows(), 0u);
+  EXPECT_EQ(reader.bad_lines().count, 13u);
 }
 
 TEST(ExampleReader, RecordsAreReadAndBadOnesToldByTheirPlace) {
@@ -77,22 +79,22 @@ TEST(ExampleReader, RecordsAreReadAndBadOnesToldByTheirPlace) {
   text[third] = 'x';
   MemoryStore store({{"f", text}});
   for (const size_t chunk : {1u, 1000u}) {
-    ExampleReader reader(store, make_parser(TextFormat::kProto, true), chunk);
+    ExampleReader reader(store, make_parser(ExampleFormat::kProto, true), chunk);
     ASSERT_TRUE(reader.open({"f"}));
     const RowSlice slice = reader.next(100).value();
     EXPECT_THAT(slice.labels, ElementsAre(1, 1));
     EXPECT_THAT(slice.keys, ElementsAre(5));
-    EXPECT_EQ(reader.bad_lines(), 2u);
-    EXPECT_TRUE(reader.first_bad_lines()[0].is_record);
-    EXPECT_EQ(reader.first_bad_lines()[0].offset, 23u);
-    EXPECT_EQ(reader.first_bad_lines()[1].offset, third);
+    EXPECT_EQ(reader.bad_lines().count, 2u);
+    EXPECT_TRUE(reader.reads_records());
+    EXPECT_EQ(reader.bad_lines().first[0].offset, 23u);
+    EXPECT_EQ(reader.bad_lines().first[1].offset, third);
   }
 }
 
 TEST(ExampleReader, FeaturesThatAreAllOneHaveNoValues) {
   const std::string text = "1; 3 10 11; 4 12;\n-1; 3 13;\n";
   MemoryStore store({{"f", text}});
-  ExampleReader reader(store, make_parser(TextFormat::kSparseBinary, false), 5);
+  ExampleReader reader(store, make_parser(ExampleFormat::kSparseBinary, false), 5);
   ASSERT_TRUE(reader.open({"f"}));
   ASSERT_EQ(reader.next(1).value().rows(), 1u);
   const RowSlice slice = reader.next(1).value();

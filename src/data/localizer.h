@@ -24,12 +24,6 @@ class Localizer {
   std::span<const Key> keys() const { return keys_; }             // strictly increasing
   std::span<const uint32_t> columns() const { return columns_; }  // of each feature: its key's number
 
-  // Gives both away, for memory to use the next time.
-  void give(std::vector<Key>& keys, std::vector<uint32_t>& columns) {
-    keys_.swap(keys);
-    columns_.swap(columns);
-  }
-
  private:
   struct Seen {
     Key key;

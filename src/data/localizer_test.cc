@@ -21,19 +21,6 @@ TEST(Localizer, KeysAreNumberedInIncreasingOrder) {
   EXPECT_THAT(localizer.columns(), ElementsAre(2, 1, 2, 3, 1, 0));
 }
 
-TEST(Localizer, WhatItGivesAwayStaysAsItIs) {
-  Localizer localizer;
-  std::vector<Key> keys{7, 8, 9};
-  std::vector<uint32_t> columns{4};
-  localizer.localize(std::vector<Key>{3, 1, 3});
-  localizer.give(keys, columns);
-  localizer.localize(std::vector<Key>{5});
-  EXPECT_THAT(keys, ElementsAre(1, 3));
-  EXPECT_THAT(columns, ElementsAre(1, 0, 1));
-  EXPECT_THAT(localizer.keys(), ElementsAre(5));
-  EXPECT_THAT(localizer.columns(), ElementsAre(0));
-}
-
 TEST(Localizer, NothingHasNoKeys) {
   Localizer localizer;
   localizer.localize(std::vector<Key>{5});

@@ -33,19 +33,19 @@ void Parser::parse_record(std::string_view record, RowBlock& block, BadLines& ba
   bad.add(static_cast<uint64_t>(complaint.at - record.data()), std::move(complaint.reason));
 }
 
-std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups) {
+std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups) {
   switch (format) {
-    case TextFormat::kDense:
-    case TextFormat::kSparse:
-    case TextFormat::kSparseBinary: return make_grouped_parser(format, ignore_groups);
-    case TextFormat::kAdfea: return make_adfea_parser(ignore_groups);
-    case TextFormat::kLibsvm: return make_libsvm_parser();
-    case TextFormat::kTerafea: return make_terafea_parser(ignore_groups);
-    case TextFormat::kVw: return make_vw_parser();
-    case TextFormat::kCriteo: return make_criteo_parser(ignore_groups);
-    case TextFormat::kProto: return make_proto_parser(ignore_groups);
+    case ExampleFormat::kDense:
+    case ExampleFormat::kSparse:
+    case ExampleFormat::kSparseBinary: return make_grouped_parser(format, ignore_groups);
+    case ExampleFormat::kAdfea: return make_adfea_parser(ignore_groups);
+    case ExampleFormat::kLibsvm: return make_libsvm_parser();
+    case ExampleFormat::kTerafea: return make_terafea_parser(ignore_groups);
+    case ExampleFormat::kVw: return make_vw_parser();
+    case ExampleFormat::kCriteo: return make_criteo_parser(ignore_groups);
+    case ExampleFormat::kProto: return make_proto_parser(ignore_groups);
   }
-  CHECK(false, "text format {}", static_cast<int>(format));
+  CHECK(false, "format {}", static_cast<int>(format));
 }
 
 }  // namespace pscloud

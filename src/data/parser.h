@@ -11,7 +11,7 @@
 namespace pscloud {
 
 // How examples are written: all but the last as lines of text.
-enum class TextFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo, kProto };
+enum class ExampleFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo, kProto };
 
 // Lines that make no sense: how many, and what is wrong with the first of them.
 struct BadLines {
@@ -66,6 +66,6 @@ class Parser {
 };
 
 // `ignore_groups`: the features are in no group, whatever the text says.
-std::unique_ptr<Parser> make_parser(TextFormat format, bool ignore_groups);
+std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups);
 
 }  // namespace pscloud

@@ -10,7 +10,7 @@ namespace {
 // label; group value value ...; group ...;           (DENSE: the key is group * 2^32 + place)
 class GroupedParser final : public Parser {
  public:
-  GroupedParser(TextFormat format, bool ignore_groups) : format_(format), ignore_groups_(ignore_groups) {}
+  GroupedParser(ExampleFormat format, bool ignore_groups) : format_(format), ignore_groups_(ignore_groups) {}
 
  private:
   Complaint parse_line(const char* at, const char* end, RowBlock& block) override {
@@ -41,34 +41,34 @@ class GroupedParser final : public Parser {
     Key key = group << 32 | place;
     float value = 1;
     const char* rest = at;
-    if (format_ != TextFormat::kDense) {
+    if (format_ != ExampleFormat::kDense) {
       rest = scan_u64(at, key);
       if (rest == nullptr) return no_key(at);
-      if (format_ == TextFormat::kSparse) {
+      if (format_ == ExampleFormat::kSparse) {
         if (rest >= end || *rest != ':') return {rest, "a key without ':' and a value"};
         ++rest;
       }
     }
-    if (format_ != TextFormat::kSparseBinary) {
+    if (format_ != ExampleFormat::kSparseBinary) {
       const char* const value_at = rest;
       rest = scan_float(value_at, end, value);
       if (rest == nullptr || rest > end) return {value_at, "a value is no number"};
     }
     if (rest < end && !is_blank(*rest) && *rest != ';') return {rest, "features must be apart"};
     block.keys.push_back(key);
-    if (format_ != TextFormat::kSparseBinary) block.values.push_back(value);
+    if (format_ != ExampleFormat::kSparseBinary) block.values.push_back(value);
     if (!ignore_groups_) block.groups.push_back(static_cast<uint16_t>(group));
     at = rest;
     return {};
   }
 
-  const TextFormat format_;
+  const ExampleFormat format_;
   const bool ignore_groups_;
 };
 
 }  // namespace
 
-std::unique_ptr<Parser> make_grouped_parser(TextFormat format, bool ignore_groups) {
+std::unique_ptr<Parser> make_grouped_parser(ExampleFormat format, bool ignore_groups) {
   return std::make_unique<GroupedParser>(format, ignore_groups);
 }
 

@@ -36,7 +36,7 @@ struct ProtoRows {
 
 ProtoRows read_records(std::initializer_list<std::string> records, bool ignore_groups = false) {
   ProtoRows rows;
-  const auto parser = make_parser(TextFormat::kProto, ignore_groups);
+  const auto parser = make_parser(ExampleFormat::kProto, ignore_groups);
   EXPECT_TRUE(parser->reads_records());
   for (const std::string& record : records) parser->parse_record(record, rows.block, rows.bad);
   return rows;
@@ -97,13 +97,13 @@ TEST(ProtoParser, WhatIsReadBackIsWhatWasWritten) {
   RowBlock block;
   for (int i = 0; i < 20; ++i) log.next(block);
   for (uint16_t& group : block.groups) ++group;
-  const auto parser = make_parser(TextFormat::kProto, false);
+  const auto parser = make_parser(ExampleFormat::kProto, false);
   RowBlock back;
   BadLines bad;
   std::string text;
   for (size_t row = 0; row < block.rows(); ++row) {
     text.clear();
-    ASSERT_TRUE(append_text(TextFormat::kProto, slice_of(block, row, 1), row, text));
+    ASSERT_TRUE(append_text(ExampleFormat::kProto, slice_of(block, row, 1), row, text));
     parser->parse_record(std::string_view(text).substr(8), back, bad);
     EXPECT_EQ(back.labels.back() > 0, block.labels[row] > 0);
   }

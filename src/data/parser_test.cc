@@ -19,7 +19,7 @@ struct Parsed {
   BadLines bad;
 };
 
-Parsed parse(TextFormat format, std::string text, bool ignore_groups = false) {
+Parsed parse(ExampleFormat format, std::string text, bool ignore_groups = false) {
   Parsed parsed;
   const size_t size = text.size();
   text.append(kScanPadding, '\0');
@@ -27,7 +27,7 @@ Parsed parse(TextFormat format, std::string text, bool ignore_groups = false) {
   return parsed;
 }
 
-std::string complaint(TextFormat format, const std::string& line) {
+std::string complaint(ExampleFormat format, const std::string& line) {
   const Parsed parsed = parse(format, line);
   EXPECT_EQ(parsed.bad.count, 1u) << line;
   EXPECT_EQ(parsed.block.rows(), 0u) << line;
@@ -38,7 +38,7 @@ std::string complaint(TextFormat format, const std::string& line) {
 }
 
 TEST(Parser, LinesEndAsTheyMay) {
-  const auto [block, bad] = parse(TextFormat::kLibsvm, "1 1:2\n\n  \t \r\n-1 3:4 \r\n0 5:6");
+  const auto [block, bad] = parse(ExampleFormat::kLibsvm, "1 1:2\n\n  \t \r\n-1 3:4 \r\n0 5:6");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, -1, 0));
   EXPECT_THAT(block.keys, ElementsAre(1, 3, 5));
@@ -47,7 +47,7 @@ TEST(Parser, LinesEndAsTheyMay) {
 }
 
 TEST(Parser, ABadLineIsLeftOutAndTold) {
-  const auto [block, bad] = parse(TextFormat::kLibsvm, "1 1:1\n1 2:2 3:x 4:4\n1 5:5\n");
+  const auto [block, bad] = parse(ExampleFormat::kLibsvm, "1 1:1\n1 2:2 3:x 4:4\n1 5:5\n");
   EXPECT_THAT(block.keys, ElementsAre(1, 5));
   EXPECT_THAT(block.values, ElementsAre(1, 5));
   EXPECT_EQ(bad.count, 1u);
@@ -59,14 +59,14 @@ TEST(Parser, ABadLineIsLeftOutAndTold) {
 TEST(Parser, OfManyBadLinesTheFirstAreKept) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "x\n";
-  const auto [block, bad] = parse(TextFormat::kLibsvm, text);
+  const auto [block, bad] = parse(ExampleFormat::kLibsvm, text);
   EXPECT_EQ(bad.count, 100u);
   EXPECT_EQ(bad.first.size(), BadLines::kKept);
 }
 
 TEST(Parser, Libsvm) {
   const auto [block, bad] =
-      parse(TextFormat::kLibsvm, "+1 7:0.5 18446744073709551615:-1e3\t9:1 # who knows\n0.25\n-1 3:1");
+      parse(ExampleFormat::kLibsvm, "+1 7:0.5 18446744073709551615:-1e3\t9:1 # who knows\n0.25\n-1 3:1");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, 0.25, -1));
   EXPECT_THAT(block.keys, ElementsAre(7, UINT64_MAX, 9, 3));
@@ -76,14 +76,14 @@ TEST(Parser, Libsvm) {
   EXPECT_THAT(block.keys_of(0), ElementsAre(7, UINT64_MAX, 9));
   EXPECT_THAT(block.values_of(2), ElementsAre(1));
 
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "one 1:1"), "1: the label is no number");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 a:1"), "3: a key must be a whole number");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 -4:1"), "3: a key must be a whole number");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 18446744073709551616:1"), "3: a key above 2^64-1");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 2:1 3"), "8: a key without ':' and a value");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3:"), "5: the value of key 3 is no number");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3: 4"), "5: the value of key 3 is no number");
-  EXPECT_EQ(complaint(TextFormat::kLibsvm, "1 3:4,5:6"), "5: the value of key 3 is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "one 1:1"), "1: the label is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 a:1"), "3: a key must be a whole number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 -4:1"), "3: a key must be a whole number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 18446744073709551616:1"), "3: a key above 2^64-1");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 2:1 3"), "8: a key without ':' and a value");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 3:"), "5: the value of key 3 is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 3: 4"), "5: the value of key 3 is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kLibsvm, "1 3:4,5:6"), "5: the value of key 3 is no number");
 }
 
 // Lines of the usual form are read by another road than the others; both must give the same.
@@ -101,8 +101,8 @@ TEST(ParserLibsvm, UsualAndOtherLinesMeanTheSame) {
     }
     other += random.below(2) > 0 ? " # comment" : " ";
     const char* const end = random.below(2) > 0 ? "\n" : random.below(2) > 0 ? " \r\n" : "\r\n";
-    const Parsed one = parse(TextFormat::kLibsvm, usual + end);
-    const Parsed two = parse(TextFormat::kLibsvm, other + end);
+    const Parsed one = parse(ExampleFormat::kLibsvm, usual + end);
+    const Parsed two = parse(ExampleFormat::kLibsvm, other + end);
     ASSERT_EQ(one.bad.count, 0u) << usual;
     ASSERT_EQ(two.bad.count, 0u) << other;
     ASSERT_EQ(one.block.keys, two.block.keys) << usual;
@@ -114,7 +114,7 @@ TEST(ParserLibsvm, UsualAndOtherLinesMeanTheSame) {
 TEST(ParserLibsvm, AlmostUsualLinesAreWrong) {
   for (const std::string line : {"1 1.5:2", "1 1:2:3", "1 :2", "1 1:", "1 1:.", "1 1:1.2.3", "1 1 2", "1 12345678.9:1",
                                  "1:2 3", "1 1:2\r3", "+-1", "-", "1-", "1 1", "1.2.3 1:1"}) {
-    const Parsed parsed = parse(TextFormat::kLibsvm, "1 1:1\n" + line + "\n2 2:2\n");
+    const Parsed parsed = parse(ExampleFormat::kLibsvm, "1 1:1\n" + line + "\n2 2:2\n");
     EXPECT_EQ(parsed.bad.count, 1u) << line;
     EXPECT_THAT(parsed.block.labels, ElementsAre(1, 2)) << line;
     EXPECT_THAT(parsed.block.keys, ElementsAre(1, 2)) << line;
@@ -124,7 +124,7 @@ TEST(ParserLibsvm, AlmostUsualLinesAreWrong) {
 }
 
 TEST(ParserLibsvm, LabelsMayHaveASign) {
-  const auto [block, bad] = parse(TextFormat::kLibsvm, "-1 1:1\n+1 2:1\n-.5\n-123456 3:1\n12345678 4:1\n1e3 5:1\n");
+  const auto [block, bad] = parse(ExampleFormat::kLibsvm, "-1 1:1\n+1 2:1\n-.5\n-123456 3:1\n12345678 4:1\n1e3 5:1\n");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(-1, 1, -0.5f, -123456, 12345678, 1000));
   EXPECT_THAT(block.ends, ElementsAre(1, 2, 2, 3, 4, 5));
@@ -145,7 +145,7 @@ TEST(ParserLibsvm, LinesMayHaveAnyLength) {
     text += row % 7 == 0 ? " # unusual\n" : "\n";
     ends.push_back(keys.size());
   }
-  const auto [block, bad] = parse(TextFormat::kLibsvm, text);
+  const auto [block, bad] = parse(ExampleFormat::kLibsvm, text);
   EXPECT_EQ(bad.count, 0u);
   EXPECT_EQ(block.keys, keys);
   EXPECT_EQ(block.ends, ends);
@@ -153,49 +153,49 @@ TEST(ParserLibsvm, LinesMayHaveAnyLength) {
 }
 
 TEST(Parser, Adfea) {
-  const auto [block, bad] = parse(TextFormat::kAdfea, "id1 1 1 5:2 6:2 7:3\n id2 1 0 8:0\n");
+  const auto [block, bad] = parse(ExampleFormat::kAdfea, "id1 1 1 5:2 6:2 7:3\n id2 1 0 8:0\n");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, -1));
   EXPECT_THAT(block.keys, ElementsAre(5, 6, 7, 8));
   EXPECT_THAT(block.groups, ElementsAre(2, 2, 3, 0));
   EXPECT_THAT(block.values, IsEmpty());
-  EXPECT_THAT(parse(TextFormat::kAdfea, "id 1 1 5:2", true).block.groups, IsEmpty());
+  EXPECT_THAT(parse(ExampleFormat::kAdfea, "id 1 1 5:2", true).block.groups, IsEmpty());
 
-  EXPECT_EQ(complaint(TextFormat::kAdfea, "5 1"), "4: the third word must be the label, a number");
-  EXPECT_EQ(complaint(TextFormat::kAdfea, "5 1 1 7"), "8: a key without ':' and a group");
-  EXPECT_EQ(complaint(TextFormat::kAdfea, "5 1 1 7:4096"), "9: a group must be below 4096");
+  EXPECT_EQ(complaint(ExampleFormat::kAdfea, "5 1"), "4: the third word must be the label, a number");
+  EXPECT_EQ(complaint(ExampleFormat::kAdfea, "5 1 1 7"), "8: a key without ':' and a group");
+  EXPECT_EQ(complaint(ExampleFormat::kAdfea, "5 1 1 7:4096"), "9: a group must be below 4096");
 }
 
 TEST(Parser, Terafea) {
-  const auto [block, bad] = parse(TextFormat::kTerafea, "1 77 | 18014398509481985 3\n0 78 |\n");
+  const auto [block, bad] = parse(ExampleFormat::kTerafea, "1 77 | 18014398509481985 3\n0 78 |\n");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, -1));
   EXPECT_THAT(block.keys, ElementsAre(18014398509481985, 3));
   EXPECT_THAT(block.groups, ElementsAre(1, 0));
   EXPECT_THAT(block.ends, ElementsAre(2, 2));
-  EXPECT_EQ(complaint(TextFormat::kTerafea, "1 77 5 6"), "9: no '|' before the keys");
+  EXPECT_EQ(complaint(ExampleFormat::kTerafea, "1 77 5 6"), "9: no '|' before the keys");
 }
 
 TEST(Parser, GroupsOfSparseAndDense) {
-  const auto binary = parse(TextFormat::kSparseBinary, "1; 3 10 11; 4 12;\n0;\n-1; 5 ;6 13");
+  const auto binary = parse(ExampleFormat::kSparseBinary, "1; 3 10 11; 4 12;\n0;\n-1; 5 ;6 13");
   EXPECT_EQ(binary.bad.count, 0u);
   EXPECT_THAT(binary.block.labels, ElementsAre(1, -1, -1));
   EXPECT_THAT(binary.block.keys, ElementsAre(10, 11, 12, 13));
   EXPECT_THAT(binary.block.groups, ElementsAre(3, 3, 4, 6));
   EXPECT_THAT(binary.block.values, IsEmpty());
 
-  const auto sparse = parse(TextFormat::kSparse, "1; 3 10:.5 11:2; 4 12:-1");
+  const auto sparse = parse(ExampleFormat::kSparse, "1; 3 10:.5 11:2; 4 12:-1");
   EXPECT_THAT(sparse.block.keys, ElementsAre(10, 11, 12));
   EXPECT_THAT(sparse.block.values, ElementsAre(0.5, 2, -1));
 
-  const auto dense = parse(TextFormat::kDense, "1; 1 0.5 2; 2 7");
+  const auto dense = parse(ExampleFormat::kDense, "1; 1 0.5 2; 2 7");
   EXPECT_THAT(dense.block.keys, ElementsAre(uint64_t{1} << 32, (uint64_t{1} << 32) + 1, uint64_t{2} << 32));
   EXPECT_THAT(dense.block.values, ElementsAre(0.5, 2, 7));
 
-  EXPECT_EQ(complaint(TextFormat::kSparse, "1; 3 10"), "8: a key without ':' and a value");
-  EXPECT_EQ(complaint(TextFormat::kSparseBinary, "1; 3 10:5"), "8: features must be apart");
-  EXPECT_EQ(complaint(TextFormat::kSparseBinary, "1 3 10"), "3: the label must be followed by ';'");
-  EXPECT_EQ(complaint(TextFormat::kSparseBinary, "1; x 10"), "4: a group must be below 4096");
+  EXPECT_EQ(complaint(ExampleFormat::kSparse, "1; 3 10"), "8: a key without ':' and a value");
+  EXPECT_EQ(complaint(ExampleFormat::kSparseBinary, "1; 3 10:5"), "8: features must be apart");
+  EXPECT_EQ(complaint(ExampleFormat::kSparseBinary, "1 3 10"), "3: the label must be followed by ';'");
+  EXPECT_EQ(complaint(ExampleFormat::kSparseBinary, "1; x 10"), "4: a group must be below 4096");
 }
 
 TEST(Parser, Criteo) {
@@ -203,14 +203,14 @@ TEST(Parser, Criteo) {
   for (int i = 2; i < 13; ++i) line += "\t";
   line += "\t68fd1e64\tabcd";
   for (int i = 2; i < 26; ++i) line += "\t";
-  const auto [block, bad] = parse(TextFormat::kCriteo, line);
+  const auto [block, bad] = parse(ExampleFormat::kCriteo, line);
   EXPECT_EQ(bad.count, 0u) << bad.first[0].reason;
   EXPECT_THAT(block.labels, ElementsAre(1));
   EXPECT_THAT(block.keys, ElementsAre(0, 1418980313362273200, 1233128445504940974));
   EXPECT_THAT(block.groups, ElementsAre(1, 2, 14));
-  EXPECT_THAT(complaint(TextFormat::kCriteo, "1\t2\t3"), HasSubstr("2 columns behind the label instead of 39"));
-  EXPECT_THAT(complaint(TextFormat::kCriteo, line + "\tmore"), HasSubstr("more than 39 columns"));
-  EXPECT_THAT(complaint(TextFormat::kCriteo, "1\tx" + line.substr(3)), HasSubstr("a count is no whole number"));
+  EXPECT_THAT(complaint(ExampleFormat::kCriteo, "1\t2\t3"), HasSubstr("2 columns behind the label instead of 39"));
+  EXPECT_THAT(complaint(ExampleFormat::kCriteo, line + "\tmore"), HasSubstr("more than 39 columns"));
+  EXPECT_THAT(complaint(ExampleFormat::kCriteo, "1\tx" + line.substr(3)), HasSubstr("a count is no whole number"));
 }
 
 TEST(Parser, Murmur3GivesTheKeysOfOldModels) {
@@ -222,7 +222,7 @@ TEST(Parser, Murmur3GivesTheKeysOfOldModels) {
 }
 
 TEST(Parser, Vw) {
-  const auto [block, bad] = parse(TextFormat::kVw, "1 2.0 'tag|a x y:2 |b:0.5 x:3\n-1 | x\n|a x\n");
+  const auto [block, bad] = parse(ExampleFormat::kVw, "1 2.0 'tag|a x y:2 |b:0.5 x:3\n-1 | x\n|a x\n");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, -1, 0));
   EXPECT_THAT(block.values, ElementsAre(1, 2, 1.5, 1, 1));
@@ -231,8 +231,8 @@ TEST(Parser, Vw) {
   EXPECT_NE(block.keys[0], block.keys[2]);  // another namespace
   EXPECT_NE(block.keys[0], block.keys[3]);
   EXPECT_EQ(block.keys[0], block.keys[4]);
-  EXPECT_EQ(complaint(TextFormat::kVw, "1 x:1"), "6: no '|' before the features");
-  EXPECT_EQ(complaint(TextFormat::kVw, "1 | x:y"), "7: what follows 'x:' is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "1 x:1"), "6: no '|' before the features");
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "1 | x:y"), "7: what follows 'x:' is no number");
 }
 
 }  // namespace

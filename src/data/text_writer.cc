@@ -150,7 +150,7 @@ Result<> write_proto(const Row& row, std::string& text) {
 
 }  // namespace
 
-Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_number, std::string& text) {
+Result<> append_text(ExampleFormat format, const RowSlice& rows, uint64_t first_number, std::string& text) {
   for (size_t i = 0; i < rows.rows(); ++i) {
     const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
     const size_t count = rows.ends[i] - rows.first - begin;
@@ -165,24 +165,24 @@ Result<> append_text(TextFormat format, const RowSlice& rows, uint64_t first_num
       return invalid("example {} has values that are not 1: {} has no place for them", row.number, name);
     };
     switch (format) {
-      case TextFormat::kLibsvm: write_libsvm(row, text); break;
-      case TextFormat::kVw: write_vw(row, text); break;
-      case TextFormat::kSparse: write_grouped(row, true, text); break;
-      case TextFormat::kSparseBinary:
+      case ExampleFormat::kLibsvm: write_libsvm(row, text); break;
+      case ExampleFormat::kVw: write_vw(row, text); break;
+      case ExampleFormat::kSparse: write_grouped(row, true, text); break;
+      case ExampleFormat::kSparseBinary:
         TRY(only_ones("SPARSE_BINARY"));
         write_grouped(row, false, text);
         break;
-      case TextFormat::kAdfea:
+      case ExampleFormat::kAdfea:
         TRY(only_ones("ADFEA"));
         write_adfea(row, text);
         break;
-      case TextFormat::kTerafea:
+      case ExampleFormat::kTerafea:
         TRY(only_ones("TERAFEA"));
         write_terafea(row, text);
         break;
-      case TextFormat::kCriteo: write_criteo(row, text); break;
-      case TextFormat::kProto: TRY(write_proto(row, text)); continue;  // no line, so no end of one
-      case TextFormat::kDense: return invalid("DENSE cannot be written: it has no keys");
+      case ExampleFormat::kCriteo: write_criteo(row, text); break;
+      case ExampleFormat::kProto: TRY(write_proto(row, text)); continue;  // no line, so no end of one
+      case ExampleFormat::kDense: return invalid("DENSE cannot be written: it has no keys");
     }
     text += '\n';
   }

@@ -106,11 +106,13 @@ struct TakenMessage {
   std::string waiting_for;
 };
 
-// An item is done. What is to be added goes to the tally of the pool's name, if it counts.
+// An item is done. What is to be added goes to the tally of the pool's name, if it counts; then the tally that it
+// `forgets` is gone.
 struct FinishWorkMessage {
   std::string pool;
   uint64_t number = 0;
   std::vector<Addend> addends;
+  std::string forgets = {};  // none if empty
 };
 
 // Begins a pause, or ends the one of that number.

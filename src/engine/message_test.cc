@@ -129,7 +129,7 @@ RC_GTEST_PROP(Message, WorkComesBackAndNoPrefixOfItDoes, (uint64_t number, bool 
                                 any_text(kTextBytesMax)});
 }
 RC_GTEST_PROP(Message, EndOfWorkComesBackAndNoPrefixOfItDoes, (uint64_t number)) {
-  check_round_trip(FinishWorkMessage{any_text(kNameBytesMax), number, any_addends()});
+  check_round_trip(FinishWorkMessage{any_text(kNameBytesMax), number, any_addends(), any_text(kNameBytesMax)});
 }
 RC_GTEST_PROP(Message, PauseComesBackAndNoPrefixOfItDoes, (uint64_t number, bool begins)) {
   check_round_trip(PauseWorkMessage{any_text(kNameBytesMax), number, begins});

@@ -90,6 +90,7 @@ SharedBuffer encode(const FinishWorkMessage& message) {
   writer.put_text(message.pool);
   writer.put(message.number);
   put_addends(writer, message.addends);
+  writer.put_text(message.forgets);
   return writer.share();
 }
 
@@ -100,6 +101,7 @@ Result<FinishWorkMessage> decode(Bytes bytes) {
   message.pool = reader.get_text(kNameBytesMax);
   message.number = reader.get<uint64_t>();
   message.addends = get_addends(reader);
+  message.forgets = reader.get_text(kNameBytesMax);
   TRY(reader.finish("an end of work"));
   return message;
 }

@@ -1,19 +1,29 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
-#include "data/example_reader.h"
+#include "data/parser.h"
+#include "io/file_store.h"
 
 namespace pscloud {
 
-// Tells a person where the first bad lines are.
+// Counts bad lines, and tells a person where the first of them are. `Reader` is one of parts of files.
 class BadLineComplaints {
  public:
-  // About those that have come since the last call. If `strict`, the first of them is an error.
-  Result<> complain(FileStore& store, const ExampleReader& reader, bool strict);
+  // About those of a part that has been read. If `strict`, the first of them is an error.
+  template <class Reader>
+  Result<> complain(FileStore& store, const std::string& uri, const Reader& reader, bool strict) {
+    return complain(store, uri, reader.bad_lines(), reader.reads_records(), strict);
+  }
+  uint64_t count() const { return count_; }  // of all parts
 
  private:
-  size_t made_ = 0;
+  Result<> complain(FileStore& store, const std::string& uri, const BadLines& bad, bool are_records, bool strict);
+
+  uint64_t count_ = 0;
+  size_t told_ = 0;
 };
 
 }  // namespace pscloud

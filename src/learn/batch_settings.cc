@@ -22,9 +22,9 @@ Result<double> above_zero(double value, const char* field) {
   return value;
 }
 
-Result<BlockDescent::Options> descent_of(const Config& config) {
+Result<DescentOptions> descent_of(const Config& config) {
   const BCDConfig& darlin = config.darlin();
-  BlockDescent::Options options;
+  DescentOptions options;
   if (TRY(loss_of(config)) != Loss::kLogit) return invalid("loss.type: batch training has only LOGIT");
   const Penalty penalty = TRY(penalty_of(config));
   options.rule.lambda1 = penalty.lambda1;
@@ -69,7 +69,9 @@ Result<StartWeights> start_of(const Config& config) {
 }
 
 Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
-  settings.blocks_per_feature = TRY(above_zero(darlin.feature_block_ratio(), "darlin.feature_block_ratio"));
+  if (darlin.has_feature_block_ratio()) {
+    settings.blocks_per_feature = TRY(above_zero(darlin.feature_block_ratio(), "darlin.feature_block_ratio"));
+  }
   settings.random_order = darlin.random_feature_block_order();
   settings.max_delay = TRY(at_least(darlin.max_block_delay(), 0, "darlin.max_block_delay"));
   settings.prior_sweeps =
@@ -97,16 +99,12 @@ Result<BatchSettings> batch_settings(const Config& config) {
   BatchSettings settings;
   settings.files.assign(data.file().begin(), data.file().end());
   settings.selection = TRY(data_selection(data, "training_data"));
-  settings.format = TRY(text_format(data, "training_data"));
+  settings.format = TRY(example_format(data, "training_data"));
   settings.ignore_groups = data.ignore_feature_group();
-  if (darlin.has_local_cache()) {
-    if (darlin.local_cache().format() != DataConfig::BIN || darlin.local_cache().file_size() != 1) {
-      return invalid("darlin.local_cache must have format: BIN and one file, the beginning of the names");
-    }
-    settings.cache_prefix = darlin.local_cache().file(0);
-  }
+  if (darlin.has_local_cache())
+    settings.cache_prefix = TRY(cache_prefix_of(darlin.local_cache(), "darlin.local_cache"));
   settings.model = TRY(model_output_of(config));
-  if (config.has_checkpoint()) return invalid("checkpoint: batch training has none yet");
+  settings.checkpoint = TRY(checkpoint_settings(config));
   settings.save_every = TRY(at_least(darlin.save_model_every_n_iter(), 0, "darlin.save_model_every_n_iter"));
   settings.start = TRY(start_of(config));
   settings.descent = TRY(descent_of(config));

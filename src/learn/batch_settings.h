@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "data/parser.h"
-#include "learn/block_descent.h"
+#include "learn/checkpoint_settings.h"
 #include "learn/data_selection.h"
+#include "learn/descent.h"
 #include "learn/model_format.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
@@ -28,19 +29,23 @@ struct StartWeights {
 
 // What a config says about batch training, checked and in our own words.
 struct BatchSettings {
+  static constexpr double kBlocksPerFeature = 4;
+
   std::vector<std::string> files;  // patterns
-  TextFormat format = TextFormat::kLibsvm;
+  ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
   bool ignore_groups = false;
   bool strict = false;       // a bad line ends the run; else it is counted and left out
   std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not
   std::optional<ModelOutput> model;
   uint32_t save_every = 0;  // iterations, besides the end
+  CheckpointSettings checkpoint;
 
   StartWeights start;
-  BlockDescent::Options descent;
+  DescentOptions descent;
   double kkt_ratio = 10;
-  double blocks_per_feature = 4;
+  // If it is not said, few features are not in blocks at all, but move together.
+  std::optional<double> blocks_per_feature;
   bool random_order = true;
   uint32_t max_delay = 0;  // blocks begun before an earlier one is finished
   uint32_t iterations = 10;

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "data/block_cache.h"
-#include "data/example_reader.h"
 #include "data/localizer.h"
-#include "learn/bad_lines.h"
+#include "learn/batch_loader.h"
 #include "learn/batch_settings.h"
+#include "learn/batch_state.h"
 #include "learn/block_descent.h"
 #include "learn/block_plan.h"
+#include "learn/checkpoint.pb.h"
+#include "learn/newton_descent.h"
 #include "pscloud/worker.h"
 
 namespace pscloud {
@@ -48,6 +49,9 @@ struct BatchProgress {
 // given. One thread.
 class BatchTrainer {
  public:
+  // Of an example. Newton's method looks at all pairs of them, blocks at each once.
+  static constexpr double kNewtonFeaturesMax = 64;
+
   // `show` is called by one of the workers; `cancelled` asked often, by all of them.
   BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
                std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled);
@@ -70,20 +74,28 @@ class BatchTrainer {
   enum class Outcome { kDone, kWorkerLost };
 
   Result<> load();
-  Result<> load_item(const WorkItem& item);
-  Result<ReadPart> read_part(const FilePart& part);
   Result<> prepare();
-  Result<> arrange();
   Result<std::vector<uint8_t>> wanted(const Localizer& localizer);
-  Result<> find_keepers(std::span<const Key> keys);
-  Result<> start_weights(std::span<const Key> keys);
+  Result<std::vector<uint8_t>> find_keepers(std::span<const Key> keys);
+  Result<bool> is_for_newton(std::span<const uint8_t> kept);
+  Result<> arrange_rows(const Localizer& localizer, std::span<const Key> keys, std::span<const uint8_t> kept);
+  Result<> arrange_columns(const Localizer& localizer, std::span<const uint8_t> common, std::span<const uint8_t> kept);
+  Result<std::vector<uint32_t>> find_blocks(const Localizer& localizer);
+  std::vector<Key> keys_in_order() const;
+  Result<> start_weights();
+  Result<> resume();
   Result<Outcome> iterate();
+  void go_on();
+  Result<> write_down();
+  Result<> step_together();
   Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay);
   Result<> begin(uint32_t block);
   Result<> finish_oldest();
   Result<Outcome> sum_up();
   Result<> write_weights();
   Result<> save(const std::string& prefix);
+  Descent& descent() { return newton_ ? static_cast<Descent&>(*newton_) : *blocks_; }
+  const Descent& descent() const { return newton_ ? static_cast<const Descent&>(*newton_) : *blocks_; }
   void tell(BatchProgress::Stage stage, Time since);
   // The same name in all workers, and another one each time that the data are loaded.
   std::string named(const char* name) const;
@@ -96,21 +108,26 @@ class BatchTrainer {
   const SystemClock clock_;
   const Time start_;
   BatchProgress progress_;
-  ExampleReader reader_;
-  BadLineComplaints complaints_;
+  BatchLoader loader_;
 
   uint32_t loads_ = 0;
-  RowBlock rows_;  // of this worker, until they are arranged in columns
-  std::map<uint16_t, GroupCount> groups_;
+  std::optional<PS::LM::Checkpoint> resumed_;  // what it goes on from, if that is not the beginning
+  uint64_t last_checkpoint_ = 0;               // its number
+  Time next_checkpoint_;
+  bool checkpoint_due_ = false;
+  LoadedExamples loaded_;  // once they are arranged, of this worker's only the parts
   std::optional<BlockPlan> plan_;
-  std::optional<BlockDescent> descent_;
+  std::optional<BlockDescent> blocks_;   // either this,
+  std::optional<NewtonDescent> newton_;  // or this
   Table weights_;
+  Table holders_;
   Table sums_;
+  Table trials_;
   std::vector<uint32_t> by_key_;  // columns, by their keys
   std::vector<uint8_t> kept_;     // of each column: this worker speaks for it, of those that have it
   std::vector<float> written_;    // of each column: its weight at the servers
   std::deque<Task> tasks_;        // the oldest in front
-  double threshold_ = 0;
+  BatchPosition at_;
   double next_threshold_ = 0;
   double busy_seconds_ = 0;
 };

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "data/block_cache.h"
 #include "data/click_log.h"
 #include "data/text_writer.h"
 #include "engine/testing_cluster.h"
@@ -25,11 +26,12 @@ std::string grouped_clicks(int examples, uint64_t seed) {
   RowBlock block;
   std::string text;
   for (int i = 0; i < examples; ++i) log.next(block);
-  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
+  EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
   return text;
 }
 
-class BatchTrainerTest : public testing::Test {
+// With features in blocks, and with all of them together.
+class BatchTrainerTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override { set_log_level(LogLevel::kSilent); }
   void TearDown() override { set_log_level(LogLevel::kInfo); }
@@ -44,6 +46,7 @@ class BatchTrainerTest : public testing::Test {
     settings_.descent.rule.lambda1 = 3;
     settings_.iterations = 200;
     settings_.epsilon = 1e-7;
+    if (GetParam()) settings_.blocks_per_feature = 4;
   }
 
   // The last word of `workers` of a job of their own.
@@ -78,7 +81,7 @@ class BatchTrainerTest : public testing::Test {
   std::vector<BatchProgress> shown_ GUARDED_BY(mutex_);
 };
 
-TEST_F(BatchTrainerTest, ArrivesAtTheSameMinimumHoweverItIsShared) {
+TEST_P(BatchTrainerTest, ArrivesAtTheSameMinimumHoweverItIsShared) {
   const BatchProgress alone = train(1);
   EXPECT_TRUE(alone.converged);
   EXPECT_EQ(alone.examples, 3000u);
@@ -91,7 +94,7 @@ TEST_F(BatchTrainerTest, ArrivesAtTheSameMinimumHoweverItIsShared) {
   EXPECT_NEAR(static_cast<double>(shared.nonzero), static_cast<double>(alone.nonzero), 3);
 }
 
-TEST_F(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
+TEST_P(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   const double objective = train(1).objective;
   settings_.max_delay = 3;
   settings_.prior_groups = {0};
@@ -103,7 +106,7 @@ TEST_F(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   EXPECT_NEAR(delayed.objective / objective, 1, 1e-5);
 }
 
-TEST_F(BatchTrainerTest, StartsWhereItIsTold) {
+TEST_P(BatchTrainerTest, StartsWhereItIsTold) {
   const BatchProgress first = train(1);
   settings_.start.files = {"model/x_S.*"};
   settings_.model = {ModelFormat::kText, "model/y"};
@@ -114,7 +117,7 @@ TEST_F(BatchTrainerTest, StartsWhereItIsTold) {
   EXPECT_NEAR(train(2).objective / first.objective, 1, 1e-5);
 }
 
-TEST_F(BatchTrainerTest, SeldomFeaturesAreLeftOut) {
+TEST_P(BatchTrainerTest, SeldomFeaturesAreLeftOut) {
   const BatchProgress all = train(2);
   settings_.tail_cells_per_key = 1000;  // so that nearly nothing is mistaken
   const auto common = [&](uint32_t frequency) {
@@ -128,23 +131,27 @@ TEST_F(BatchTrainerTest, SeldomFeaturesAreLeftOut) {
   EXPECT_EQ(common(0), all.keys);
 }
 
-TEST_F(BatchTrainerTest, ReadsTheCacheTheNextTime) {
+TEST_P(BatchTrainerTest, ReadsTheCacheTheNextTime) {
   settings_.cache_prefix = "cache/x_";
   settings_.iterations = 2;
   EXPECT_EQ(train(2).examples, 3000u);
   EXPECT_EQ(store_.list("cache").value().size(), 2u);
   // It believes the cache, and would notice a change of the file.
-  ReadPart one;
-  one.rows.keys = {7};
-  one.rows.end_row(1);
   const FilePart part{.uri = "train/a", .version = store_.stat("train/a").value().version};
-  BlockCache cache(store_, "cache/x_", "4 with groups");
-  ASSERT_TRUE(cache.load(part).value());
-  ASSERT_TRUE(cache.save(part, cache.identity_of(part).value(), one));
+  const BlockCache cache(store_, store_, "cache/x_", "4 with groups 10000 rows");
+  ASSERT_TRUE(cache.open(part).value());
+  BlockWriter writer = cache.create(part).value();
+  RowBlock block;
+  block.keys = {7};
+  block.end_row(1);
+  NumberedRows one;
+  one.assign(slice_of(block, 0, 1), block.keys, std::vector<uint32_t>{0});
+  ASSERT_TRUE(writer.write(one));
+  ASSERT_TRUE(writer.commit({}));
   EXPECT_EQ(train(2).examples, 1501u);
 }
 
-TEST_F(BatchTrainerTest, SavesOnTheWayToo) {
+TEST_P(BatchTrainerTest, SavesOnTheWayToo) {
   settings_.save_every = 2;
   settings_.iterations = 5;
   settings_.epsilon = 0;
@@ -157,7 +164,7 @@ TEST_F(BatchTrainerTest, SavesOnTheWayToo) {
   EXPECT_NE(model("model/x_it_1_S0"), model("model/x_it_3_S0"));
 }
 
-TEST_F(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
+TEST_P(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
   const double objective = train(1).objective;
   const TestingCluster cluster({.workers = 2});
   std::unique_ptr<Worker> dying;
@@ -166,7 +173,7 @@ TEST_F(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
   joining.join();
   std::atomic<int> blocks = 0;
   std::atomic<bool> has_examples = false;
-  const auto dies = [&] { return blocks.fetch_add(1) > 100; };
+  const auto dies = [&] { return blocks.fetch_add(1) > (GetParam() ? 100 : 1); };
   std::jthread second([&] {
     WatchedStore told(store_, [&](size_t) -> Result<> {
       has_examples.store(true);
@@ -190,7 +197,7 @@ TEST_F(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
   EXPECT_GE(std::ranges::count_if(shown_, loaded), 3);  // the first run, and two of this one
 }
 
-TEST_F(BatchTrainerTest, AWorkerThatComesLateIsRefused) {
+TEST_P(BatchTrainerTest, AWorkerThatComesLateIsRefused) {
   const TestingCluster cluster({.workers = 1});
   const auto worker = cluster.worker();
   ASSERT_TRUE(worker->create_table({.name = "t"}));
@@ -199,7 +206,7 @@ TEST_F(BatchTrainerTest, AWorkerThatComesLateIsRefused) {
   EXPECT_TRUE(worker->leave());
 }
 
-TEST_F(BatchTrainerTest, BadLinesAreCountedOrEndTheRun) {
+TEST_P(BatchTrainerTest, BadLinesAreCountedOrEndTheRun) {
   settings_.files = {"bad"};
   EXPECT_EQ(train(1).bad_lines, 1u);
   settings_.strict = true;
@@ -208,6 +215,9 @@ TEST_F(BatchTrainerTest, BadLinesAreCountedOrEndTheRun) {
   EXPECT_EQ(run(*worker, store_).error().message, "bad:501: the value of key 3 is no number");
   EXPECT_TRUE(worker->leave());
 }
+
+INSTANTIATE_TEST_SUITE_P(InBlocks, BatchTrainerTest, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Together, BatchTrainerTest, testing::Values(false));
 
 }  // namespace
 }  // namespace pscloud

@@ -1,33 +1,36 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "data/column_matrix.h"
 #include "learn/coordinate_step.h"
+#include "learn/descent.h"
 
 namespace pscloud {
 
 // One worker's part of block coordinate descent for logistic regression: its examples, and the weights of their
 // features. Each worker does the same step for a weight, from the same sums over all workers' examples, so that their
 // weights stay equal without being sent. One thread.
-class BlockDescent {
+class BlockDescent final : public Descent {
  public:
-  struct Options {
-    StepRule rule;
-    double delta = 1;  // trust region of a first step
-  };
-
   // Columns are in blocks, one after the other, that end at `block_ends`. Labels above 0 are 1, others -1.
-  BlockDescent(ColumnMatrix matrix, std::span<const float> labels, std::vector<size_t> block_ends, Options options);
+  BlockDescent(ColumnMatrix matrix, std::span<const float> labels, std::vector<size_t> block_ends,
+               const DescentOptions& options);
 
-  size_t examples() const { return rows_.size(); }
+  size_t examples() const override { return scores_.size(); }
+  double loss() const override;
+  std::span<const Key> keys() const override { return matrix_.keys; }
+  double weight(size_t column) const override { return coordinates_[column].weight; }
+  bool is_active(size_t column) const override { return active_[column] != 0; }
+  void set_weights(std::span<const float> weights) override;
+  ColumnState column_state(size_t column) const override;
+  RowState row_state(size_t row) const override;
+  void set_column_state(size_t column, const ColumnState& state) override;
+  void set_row_state(size_t row, const RowState& state) override;
+
   size_t blocks() const { return block_ends_.size(); }
-  std::span<const Key> keys() const { return matrix_.keys; }
-
-  void set_weights(std::span<const float> weights);  // of all columns; whatever was learned before counts no more
 
   // The active columns of a block,
   std::vector<uint32_t> active_columns(size_t block) const;
@@ -43,33 +46,25 @@ class BlockDescent {
 
   void activate_all() { active_.assign(active_.size(), 1); }
 
-  double loss() const;  // sum over the examples
-  double weight(size_t column) const { return coordinates_[column].weight; }
-  bool is_active(size_t column) const { return active_[column] != 0; }
   // The most by which an active weight wanted to leave zero since the last call.
   double take_violation();
 
  private:
-  struct Row {
-    float label;  // 1 or -1
-    float slope;  // of the loss, by the score
-    double score;
-  };
-
-  void set_slope(Row& row) { row.slope = -row.label / (1 + std::exp(row.label * static_cast<float>(row.score))); }
-
   void measure_crowding();
   void move(size_t column, double change);
 
   const ColumnMatrix matrix_;
   const std::vector<size_t> block_ends_;
-  const Options options_;
-  std::vector<Row> rows_;
+  const DescentOptions options_;
+  // Of each row. The label is 1 where the slope is below zero, else -1: it is never zero.
+  std::vector<float> slopes_;  // of the loss, by the score
+  std::vector<double> scores_;
   std::vector<Coordinate> coordinates_;  // of each column, as the two below
   std::vector<uint8_t> active_;
+  std::vector<uint8_t> ones_;    // all of its values are 1
   std::vector<float> crowding_;  // features that an example with this one has of its block, this one among them: mean
   double violation_ = 0;
-  std::vector<double> earlier_weights_;  // at the last call of extrapolate(), as the scores
+  std::vector<double> earlier_weights_;  // at the last call of extrapolate(), as the scores; none before the first
   std::vector<double> earlier_scores_;
 };
 

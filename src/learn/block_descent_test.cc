@@ -25,7 +25,7 @@ struct Problem {
       matrix.ends.push_back(matrix.rows.size());
     }
   }
-  BlockDescent descent(const BlockDescent::Options& options) const {
+  BlockDescent descent(const DescentOptions& options) const {
     return {matrix, labels, {matrix.columns() / 2, matrix.columns()}, options};
   }
 };

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "io/config_file.h"
 #include "io/crc32c.h"
+#include "learn/batch_state.h"
 #include "learn/row_file.h"
 
 namespace pscloud {
@@ -38,7 +39,8 @@ std::optional<CheckpointName> name_of_file(const std::string& uri) {
   const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), found.number);
   if (error != std::errc()) return std::nullopt;
   found.manifest = rest == name.data() + name.size();
-  if (!found.manifest && !std::string_view(rest).starts_with("-table")) return std::nullopt;
+  const std::string_view behind(rest);
+  if (!found.manifest && !behind.starts_with("-table") && !behind.starts_with("-worker")) return std::nullopt;
   return found;
 }
 
@@ -52,6 +54,8 @@ std::string file_in(const std::string& folder, std::string_view name) {
   return fmt::format("{}{}{}", folder, folder.ends_with('/') ? "" : "/", name);
 }
 
+Error not_of_this(const std::string& uri) { return corrupt("{}: is whole, but not the file of this checkpoint", uri); }
+
 Error nothing_to_resume(const std::string& folder) {
   return invalid("{}: there is no whole checkpoint to resume from: start without --resume", folder);
 }
@@ -64,6 +68,10 @@ std::string checkpoint_file(const std::string& folder, uint64_t number) {
 
 std::string checkpoint_part_file(const std::string& folder, uint64_t number, size_t table, size_t part) {
   return fmt::format("{}-table{}-part{}", checkpoint_file(folder, number), table, part);
+}
+
+std::string checkpoint_worker_file(const std::string& folder, uint64_t number, size_t worker) {
+  return fmt::format("{}-worker{}", checkpoint_file(folder, number), worker);
 }
 
 Result<> write_manifest(FileStore& store, const std::string& folder, const Checkpoint& checkpoint) {
@@ -106,10 +114,12 @@ Result<> verify_checkpoint(FileStore& store, const std::string& folder, const Ch
       const std::string uri = checkpoint_part_file(folder, checkpoint.number(), table, part);
       const auto nothing = [](const RowFileInfo&, auto, auto) { return Result<>(); };
       const RowFileInfo info = TRY(read_row_file(store, uri, nothing));
-      if (info.rows != expected.rows() || info.check != expected.check()) {
-        return corrupt("{}: is whole, but not the file of this checkpoint", uri);
-      }
+      if (info.rows != expected.rows() || info.check != expected.check()) return not_of_this(uri);
     }
+  }
+  for (const auto& state : checkpoint.batch().state()) {
+    const std::string uri = checkpoint_worker_file(folder, checkpoint.number(), state.worker());
+    if (TRY(verify_batch_state(store, uri)) != state.check()) return not_of_this(uri);
   }
   return {};
 }

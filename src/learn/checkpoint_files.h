@@ -12,9 +12,10 @@
 namespace pscloud {
 
 // The files of checkpoints: `checkpoint-<number>`, which says what it is and is written last, and beside it the parts
-// of its tables. docs/checkpoint.md has their contents.
+// of its tables, and in batch training what each worker has. docs/checkpoint.md has their contents.
 std::string checkpoint_file(const std::string& folder, uint64_t number);
 std::string checkpoint_part_file(const std::string& folder, uint64_t number, size_t table, size_t part);
+std::string checkpoint_worker_file(const std::string& folder, uint64_t number, size_t worker);
 
 Result<> write_manifest(FileStore& store, const std::string& folder, const PS::LM::Checkpoint& checkpoint);
 // kCorrupt if it is damaged.

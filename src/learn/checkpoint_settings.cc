@@ -18,6 +18,15 @@ Config decisive_part(Config config) {
     config.mutable_async_sgd()->clear_report_interval();
     config.mutable_async_sgd()->clear_num_data_pass();
     config.mutable_async_sgd()->clear_data_buf();
+    config.mutable_async_sgd()->clear_local_cache();
+    config.mutable_async_sgd()->clear_cache_passes();
+  }
+  if (config.has_darlin()) {
+    config.mutable_darlin()->clear_max_pass_of_data();
+    config.mutable_darlin()->clear_local_cache();
+    config.mutable_darlin()->clear_save_model_every_n_iter();
+    config.mutable_darlin()->clear_max_num_parallel_groups_in_preprocessing();
+    config.mutable_darlin()->clear_max_data_buf_size_in_mb();
   }
   return config;
 }

@@ -29,7 +29,7 @@ std::string click_lines(int examples, uint64_t seed) {
   RowBlock block;
   std::string text;
   for (int i = 0; i < examples; ++i) log.next(block);
-  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
+  EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
   return text;
 }
 
@@ -64,7 +64,7 @@ class CheckpointTest : public testing::Test {
     Result<OnlineProgress> outcome;
     const TestingCluster cluster({.servers = servers, .workers = workers});
     cluster.run_workers([&](Worker& worker) {
-      auto one = OnlineTrainer(worker, store, settings_, [](const OnlineProgress&) {}).run();
+      auto one = OnlineTrainer(worker, store, nullptr, settings_, [](const OnlineProgress&) {}).run();
       MutexLock lock(mutex);
       outcome = std::move(one);
     });
@@ -104,6 +104,24 @@ TEST_F(CheckpointTest, WhatIsResumedGivesTheBytesOfARunThatWasNot) {
     EXPECT_EQ(progress->resumed > 0, settings_.checkpoint.resume);
     EXPECT_EQ(model(), expected);
     EXPECT_TRUE(store_.list("ck").value().empty());  // there is nothing to resume any more
+  }
+}
+
+TEST_F(CheckpointTest, CountsOfSeldomFeaturesAreKept) {
+  settings_.tail = {.frequency = 3, .hashes = 2};
+  settings_.tail_cells = 5000;
+  settings_.checkpoint.folder = "";
+  ASSERT_TRUE(train(2, 1));
+  const std::string expected = model();
+  settings_.checkpoint.folder = "ck";
+  for (const double kill : {0.5, 1.7}) {
+    settings_.checkpoint.resume = false;
+    ASSERT_FALSE(train(2, 1, static_cast<uint64_t>(static_cast<double>(data_bytes_) * kill)));
+    settings_.checkpoint.resume = true;
+    EXPECT_THAT(train(1, 1).error().message, HasSubstr("go with the number of server threads: resume with 2, not 1"));
+    const auto progress = train(2, 1);
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_EQ(model(), expected);
   }
 }
 
@@ -187,7 +205,7 @@ TEST_F(CheckpointTest, ADiskThatIsFullEndsNoRun) {
   FullStore full(store_);
   const TestingCluster cluster({.servers = 1, .workers = 2});
   cluster.run_workers([&](Worker& worker) {
-    const auto progress = OnlineTrainer(worker, full, settings_, [](const OnlineProgress&) {}).run();
+    const auto progress = OnlineTrainer(worker, full, nullptr, settings_, [](const OnlineProgress&) {}).run();
     ASSERT_TRUE(progress) << progress.error().message;
     EXPECT_EQ(progress->examples, 2 * kFiles * kExamples);
   });

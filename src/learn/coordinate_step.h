@@ -19,18 +19,19 @@ struct Coordinate {
   double delta = 1;
 };
 
+// Where w must go so that gradient * d + curvature / 2 * d^2 + lambda1 * |w + d| is least.
+inline double best_weight(double w, double gradient, double curvature, double lambda1) {
+  if (gradient + lambda1 <= curvature * w) return w - (gradient + lambda1) / curvature;
+  if (gradient - lambda1 >= curvature * w) return w - (gradient - lambda1) / curvature;
+  return 0;
+}
+
 // A step of a weight to the minimum of gradient * d + curvature / 2 * d^2 plus the penalty, within its trust region.
 inline void step(Coordinate& coordinate, double gradient, double curvature, const StepRule& rule) {
   const double w = coordinate.weight;
   const double g = gradient + rule.lambda2 * w;
   const double u = curvature / rule.rate + rule.lambda2 + 1e-10;
-  double d = -w;
-  if (g + rule.lambda1 <= u * w) {
-    d = -(g + rule.lambda1) / u;
-  } else if (g - rule.lambda1 >= u * w) {
-    d = -(g - rule.lambda1) / u;
-  }
-  d = std::clamp(d, -coordinate.delta, coordinate.delta);
+  const double d = std::clamp(best_weight(w, g, u, rule.lambda1) - w, -coordinate.delta, coordinate.delta);
   coordinate.delta = std::min(rule.delta_max, 2 * std::abs(d) + 0.1);
   coordinate.weight = w + d;
 }

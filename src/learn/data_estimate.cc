@@ -30,16 +30,15 @@ struct Density {
 // density of their own.
 class DataSampler {
  public:
-  // `minibatch`: rows whose keys are looked at by themselves.
-  DataSampler(FileStore& store, TextFormat format, uint32_t minibatch)
+  DataSampler(FileStore& store, const EstimateOptions& options)
       : store_(store),
-        minibatch_(minibatch),
+        minibatch_(options.minibatch),
         counting_(store,
                   [this](size_t bytes) {
                     bytes_read_ += bytes;
                     return Result<>();
                   }),
-        reader_(counting_, make_parser(format, true)) {}
+        reader_(counting_, make_parser(options.format, options.ignore_groups)) {}
 
   Result<> sample(std::span<const FileInfo> files, uint64_t bytes, uint64_t sample_bytes) {
     const uint64_t piece = std::min(bytes, sample_bytes) / kSamplePieces + 1;
@@ -68,6 +67,8 @@ class DataSampler {
     return (packed ? packed_ : plain_).examples_in(static_cast<double>(file.size));
   }
   const KeyGrowth& growth() const { return growth_; }
+  bool has_values() const { return has_values_; }
+  bool has_groups() const { return has_groups_; }
   // Different ones of a minibatch.
   double minibatch_keys() const {
     if (growth_.rows() < minibatch_) return growth_.keys_in(minibatch_);
@@ -87,6 +88,8 @@ class DataSampler {
       const RowSlice rows = TRY(reader_.next(kSampleRows));
       if (rows.rows() == 0) return true;
       density.examples += rows.rows();
+      has_values_ = has_values_ || !rows.values.empty();
+      has_groups_ = has_groups_ || !rows.groups.empty();
       for (size_t i = 0; i < rows.rows(); ++i) {
         const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
         const std::span<const Key> keys = rows.keys.subspan(begin, rows.ends[i] - rows.first - begin);
@@ -104,6 +107,8 @@ class DataSampler {
   ExampleReader reader_;
   KeyGrowth growth_;
   std::vector<Key> first_keys_;  // of a minibatch
+  bool has_values_ = false;
+  bool has_groups_ = false;
   Density plain_;
   Density packed_;
   std::set<std::string> packed_files_;
@@ -111,17 +116,18 @@ class DataSampler {
 
 }  // namespace
 
-Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string> patterns, TextFormat format,
-                                   const DataSelection& selection, int workers, uint32_t minibatch,
-                                   uint64_t sample_bytes) {
+Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string> patterns,
+                                   const EstimateOptions& options) {
+  const DataSelection& selection = options.selection;
   std::vector<FileInfo> files = TRY(find_files(store, patterns));
   if (selection.files_per_worker_max < files.size()) {
-    files.resize(std::min<uint64_t>(files.size(), selection.files_per_worker_max * static_cast<uint64_t>(workers)));
+    const uint64_t most = selection.files_per_worker_max * static_cast<uint64_t>(options.workers);
+    files.resize(std::min<uint64_t>(files.size(), most));
   }
   DataEstimate estimate{.files = files.size()};
   for (const FileInfo& file : files) estimate.bytes += file.size;
-  DataSampler sampler(store, format, minibatch);
-  TRY(sampler.sample(files, estimate.bytes, sample_bytes));
+  DataSampler sampler(store, options);
+  TRY(sampler.sample(files, estimate.bytes, options.sample_bytes));
   const KeyGrowth& growth = sampler.growth();
   estimate.sampled = growth.rows();
   if (estimate.sampled == 0) return invalid("{}: no examples in the first of these files", files.front().uri);
@@ -134,10 +140,14 @@ Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string
       std::min(examples, static_cast<double>(selection.end)) - std::min(examples, static_cast<double>(selection.begin));
   estimate.examples = examples * selection.replica;
   estimate.features = static_cast<double>(growth.features()) / static_cast<double>(estimate.sampled);
-  // What a selection wants may be less than the sample, which is of all.
+  // What is wanted may be less than the sample, which is of all.
   const auto sampled = static_cast<double>(estimate.sampled);
-  estimate.keys = growth.keys_in(examples) * std::min(1.0, examples / sampled);
+  const auto keys_in = [&](double rows) { return growth.keys_in(rows) * std::min(1.0, rows / sampled); };
+  estimate.keys = keys_in(examples);
+  estimate.worker_keys = std::min(estimate.keys, growth.keys_in(examples / options.workers));
   estimate.minibatch_keys = std::min(estimate.keys, sampler.minibatch_keys());
+  estimate.has_values = sampler.has_values();
+  estimate.has_groups = sampler.has_groups();
   return estimate;
 }
 

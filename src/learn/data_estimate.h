@@ -13,18 +13,29 @@ namespace pscloud {
 // What some megabytes of files tell about all of them.
 struct DataEstimate {
   uint64_t files = 0;
-  uint64_t bytes = 0;    // as the files are stored
-  uint64_t sampled = 0;  // examples
-  double examples = 0;   // of a pass
-  double features = 0;   // of an example
-  double keys = 0;       // different ones
+  uint64_t bytes = 0;      // as the files are stored
+  uint64_t sampled = 0;    // examples
+  double examples = 0;     // of a pass
+  double features = 0;     // of an example
+  double keys = 0;         // different ones
+  double worker_keys = 0;  // of the examples of one worker
   double minibatch_keys = 0;
+  bool has_values = false;  // else all are 1
+  bool has_groups = false;
 };
 
-// `workers`: that will share the files. Reads about `sample_bytes` of them, here and there. kInvalid if these have no
-// examples.
-Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string> patterns, TextFormat format,
-                                   const DataSelection& selection, int workers, uint32_t minibatch,
-                                   uint64_t sample_bytes = 16 << 20);
+// What to look at, and how.
+struct EstimateOptions {
+  ExampleFormat format = ExampleFormat::kLibsvm;
+  bool ignore_groups = true;
+  DataSelection selection = {};
+  int workers = 1;            // that will share the files
+  uint32_t minibatch = 1000;  // rows
+  uint64_t sample_bytes = 16 << 20;
+};
+
+// Reads about `sample_bytes` of the files, here and there. kInvalid if these have no examples.
+Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string> patterns,
+                                   const EstimateOptions& options);
 
 }  // namespace pscloud

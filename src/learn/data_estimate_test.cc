@@ -18,14 +18,15 @@ std::string log_text(int examples) {
   RowBlock block;
   for (int i = 0; i < examples; ++i) log.next(block);
   std::string text;
-  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
+  EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, text));
   return text;
 }
 
 Result<DataEstimate> estimate(MemoryStore& store, const DataSelection& selection = {},
                               uint64_t sample_bytes = 16 << 20) {
   const std::vector<std::string> patterns{"data/.*"};
-  return estimate_data(store, patterns, TextFormat::kLibsvm, selection, 2, 100, sample_bytes);
+  return estimate_data(store, patterns,
+                       {.selection = selection, .workers = 2, .minibatch = 100, .sample_bytes = sample_bytes});
 }
 
 TEST(DataEstimate, SmallFilesAreCountedAsTheyAre) {
@@ -38,6 +39,9 @@ TEST(DataEstimate, SmallFilesAreCountedAsTheyAre) {
   EXPECT_NEAR(found.keys, 400, 30);
   EXPECT_GT(found.minibatch_keys, 50);
   EXPECT_LT(found.minibatch_keys, 300);
+  EXPECT_NEAR(found.worker_keys, 400, 40);
+  EXPECT_TRUE(found.has_values);
+  EXPECT_FALSE(found.has_groups);
 }
 
 TEST(DataEstimate, OfLargeFilesSomePiecesTellTheRest) {

@@ -69,7 +69,7 @@ Result<std::vector<WantedLines>> lines_in_range(std::span<const uint64_t> counts
 }  // namespace
 
 Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store, std::span<const std::string> patterns,
-                                               TextFormat format, const DataSelection& selection,
+                                               ExampleFormat format, const DataSelection& selection,
                                                const std::string& name) {
   std::vector<FileInfo> files = TRY(find_files(store, patterns));
   if (selection.files_per_worker_max < files.size()) {

@@ -39,7 +39,7 @@ struct SelectedFile {
 // share that, so all of them call this alike, under a name of its own; people see it, so let it be the config's for
 // these data. kInvalid if nothing is left.
 Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store, std::span<const std::string> patterns,
-                                               TextFormat format, const DataSelection& selection,
+                                               ExampleFormat format, const DataSelection& selection,
                                                const std::string& name);
 
 // Parts of files as items of work: small enough that the last ones end at about the same time, large enough that to ask

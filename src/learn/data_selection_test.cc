@@ -25,7 +25,7 @@ MemoryStore three_files() {
 }
 
 // The labels of all examples that are selected, read in parts.
-std::vector<float> labels_of(MemoryStore& store, std::span<const SelectedFile> files, TextFormat format) {
+std::vector<float> labels_of(MemoryStore& store, std::span<const SelectedFile> files, ExampleFormat format) {
   std::vector<float> labels;
   ExampleReader reader(store, make_parser(format, true));
   const std::vector<std::string> items = cut_into_items(store, files).value();
@@ -41,7 +41,7 @@ class DataSelectionTest : public testing::Test {
  protected:
   // As several workers see it, which must be the same.
   std::vector<float> select(MemoryStore& store, const DataSelection& selection,
-                            TextFormat format = TextFormat::kLibsvm) {
+                            ExampleFormat format = ExampleFormat::kLibsvm) {
     const std::vector<std::string> patterns{kThreeFiles};
     const TestingCluster cluster({.workers = 2});
     std::vector<float> labels[2];
@@ -87,7 +87,7 @@ TEST_F(DataSelectionTest, RecordsAreChosenLikeLines) {
     append_record(std::string("\x0a\x06\x1a\x04\0\0\x80", 7) + label, text);
   }
   MemoryStore store({{"data/a", text}, {"data/b", gzip(text)}});
-  EXPECT_THAT(select(store, {.begin = 1, .end = 5}, TextFormat::kProto), ElementsAre(4, -1, 1, 4));
+  EXPECT_THAT(select(store, {.begin = 1, .end = 5}, ExampleFormat::kProto), ElementsAre(4, -1, 1, 4));
 }
 
 TEST_F(DataSelectionTest, ARangeBehindTheLastExampleIsAMistake) {

@@ -12,35 +12,35 @@ using PS::LM::DataConfig;
 
 namespace {
 
-TextFormat text_format(DataConfig::TextFormat format) {
+ExampleFormat example_format(DataConfig::TextFormat format) {
   switch (format) {
-    case DataConfig::DENSE: return TextFormat::kDense;
-    case DataConfig::SPARSE: return TextFormat::kSparse;
-    case DataConfig::SPARSE_BINARY: return TextFormat::kSparseBinary;
-    case DataConfig::ADFEA: return TextFormat::kAdfea;
-    case DataConfig::LIBSVM: return TextFormat::kLibsvm;
-    case DataConfig::TERAFEA: return TextFormat::kTerafea;
-    case DataConfig::VW: return TextFormat::kVw;
-    case DataConfig::CRITEO: return TextFormat::kCriteo;
+    case DataConfig::DENSE: return ExampleFormat::kDense;
+    case DataConfig::SPARSE: return ExampleFormat::kSparse;
+    case DataConfig::SPARSE_BINARY: return ExampleFormat::kSparseBinary;
+    case DataConfig::ADFEA: return ExampleFormat::kAdfea;
+    case DataConfig::LIBSVM: return ExampleFormat::kLibsvm;
+    case DataConfig::TERAFEA: return ExampleFormat::kTerafea;
+    case DataConfig::VW: return ExampleFormat::kVw;
+    case DataConfig::CRITEO: return ExampleFormat::kCriteo;
   }
-  CHECK(false, "text format {}", static_cast<int>(format));
+  CHECK(false, "format {}", static_cast<int>(format));
 }
 
 }  // namespace
 
-Result<TextFormat> text_format(const DataConfig& data, const char* field) {
-  if (data.format() == DataConfig::PROTO) return TextFormat::kProto;
+Result<ExampleFormat> example_format(const DataConfig& data, const char* field) {
+  if (data.format() == DataConfig::PROTO) return ExampleFormat::kProto;
   if (data.format() != DataConfig::TEXT) {
     return invalid("{}.format is {}; TEXT and PROTO can be read", field, DataConfig::DataFormat_Name(data.format()));
   }
-  return text_format(data.text());
+  return example_format(data.text());
 }
 
-Result<TextFormat> text_format_named(const std::string& name) {
+Result<ExampleFormat> example_format_named(const std::string& name) {
   DataConfig::TextFormat format;
-  if (DataConfig::TextFormat_Parse(name, &format)) return text_format(format);
+  if (DataConfig::TextFormat_Parse(name, &format)) return example_format(format);
   const std::string& proto = DataConfig::DataFormat_Name(DataConfig::PROTO);
-  if (name == proto) return TextFormat::kProto;
+  if (name == proto) return ExampleFormat::kProto;
   std::vector<std::string> known{proto};
   for (int i = 0; i < DataConfig::TextFormat_descriptor()->value_count(); ++i) {
     known.push_back(DataConfig::TextFormat_descriptor()->value(i)->name());
@@ -72,6 +72,13 @@ Result<DataSelection> data_selection(const DataConfig& data, const char* field) 
   selection.replica = static_cast<uint32_t>(data.replica());
   selection.shuffle = data.shuffle();
   return selection;
+}
+
+Result<std::string> cache_prefix_of(const DataConfig& cache, const char* field) {
+  if (cache.format() != DataConfig::BIN || cache.file_size() != 1 || cache.file(0).empty()) {
+    return invalid("{} must have format: BIN and one file, the beginning of the names", field);
+  }
+  return cache.file(0);
 }
 
 }  // namespace pscloud

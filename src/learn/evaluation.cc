@@ -9,6 +9,7 @@
 #include "learn/model_files.h"
 #include "learn/model_format.h"
 #include "learn/part_scorer.h"
+#include "learn/score_summary.h"
 #include "learn/shared_work.h"
 
 namespace pscloud {
@@ -16,6 +17,30 @@ namespace {
 
 constexpr uint32_t kBadLinesPlace = ScoreSummary::kPlaces;
 constexpr uint32_t kPlacesAtATime = 1 << 19;
+
+// Places in the tally of the result.
+enum ScoredPlace : uint32_t {
+  kScoredExamples,
+  kScoredBadLines,
+  kScoredAuc,
+  kScoredAccuracy,
+  kScoredLogloss,
+  kScoredPlaces
+};
+
+// One worker does this, and the large tally goes: that of each pass would stay until the end of the job.
+Result<std::vector<Addend>> sum_up_scores(Worker& worker, const std::string& tally) {
+  ScoreSummary summary;
+  for (uint32_t first = 0; first < ScoreSummary::kPlaces; first += kPlacesAtATime) {
+    const uint32_t count = std::min(kPlacesAtATime, ScoreSummary::kPlaces - first);
+    summary.add_sums(first, TRY(worker.tally(tally, {}, first, count)));
+  }
+  return std::vector<Addend>{{kScoredExamples, static_cast<double>(summary.examples())},
+                             {kScoredBadLines, TRY(worker.tally(tally, {}, kBadLinesPlace, 1)).front()},
+                             {kScoredAuc, summary.auc()},
+                             {kScoredAccuracy, summary.accuracy()},
+                             {kScoredLogloss, summary.logloss()}};
+}
 
 }  // namespace
 
@@ -26,14 +51,14 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
   settings.model_files = TRY(model_input(config.model_input()));
   settings.selection = TRY(data_selection(config.validation_data(), "validation_data"));
   settings.files.assign(config.validation_data().file().begin(), config.validation_data().file().end());
-  settings.format = TRY(text_format(config.validation_data(), "validation_data"));
+  settings.format = TRY(example_format(config.validation_data(), "validation_data"));
   return settings;
 }
 
 Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
-                           std::span<const std::string> parts, TextFormat format, bool strict,
-                           const std::string& name) {
-  PartScorer scorer(worker, model, store, format, strict);
+                           std::span<const std::string> parts, ExampleFormat format, bool strict,
+                           const std::string& name, const CachePlace& cache) {
+  PartScorer scorer(worker, model, store, format, strict, cache);
   TRY(share_work(worker, name, parts, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     ScoreSummary summary;
     const uint64_t bad_lines =
@@ -45,13 +70,16 @@ Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& 
     addends.push_back({kBadLinesPlace, static_cast<double>(bad_lines)});
     return addends;
   }));
-  Scored scored;
-  for (uint32_t first = 0; first < ScoreSummary::kPlaces; first += kPlacesAtATime) {
-    const uint32_t count = std::min(kPlacesAtATime, ScoreSummary::kPlaces - first);
-    scored.scores.add_sums(first, TRY(worker.tally(name, {}, first, count)));
-  }
-  scored.bad_lines = static_cast<uint64_t>(TRY(worker.tally(name, {}, kBadLinesPlace, 1)).front());
-  return scored;
+  const std::string result = name + ", its result";
+  const std::vector<std::string> once{result};
+  TRY(share_work(worker, result, once, [&](const WorkItem&) { return sum_up_scores(worker, name); },
+                 {.slow = SlowWork::kAwait, .on_pause = {}, .forgets = name}));
+  const std::vector<double> told = TRY(worker.tally(result, {}, 0, kScoredPlaces));
+  return Scored{.examples = static_cast<uint64_t>(told[kScoredExamples]),
+                .bad_lines = static_cast<uint64_t>(told[kScoredBadLines]),
+                .auc = told[kScoredAuc],
+                .accuracy = told[kScoredAccuracy],
+                .logloss = told[kScoredLogloss]};
 }
 
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {

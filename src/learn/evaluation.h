@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "data/minibatch_reader.h"
 #include "data/parser.h"
 #include "io/file_store.h"
 #include "learn/data_selection.h"
 #include "learn/model_tables.h"
-#include "learn/score_summary.h"
 #include "pscloud/worker.h"
 
 namespace PS::LM {
@@ -22,7 +22,7 @@ namespace pscloud {
 struct EvaluationSettings {
   std::vector<std::string> model_files;  // patterns
   std::vector<std::string> files;        // patterns
-  TextFormat format = TextFormat::kLibsvm;
+  ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
   bool strict = false;  // a bad line ends the run; else it is counted and left out
 };
@@ -33,11 +33,15 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 // How a model does on the examples of parts of files. All workers of the job do the same, under a name of its own, and
 // share the parts; each is told all of it.
 struct Scored {
-  ScoreSummary scores;
+  uint64_t examples = 0;
   uint64_t bad_lines = 0;
+  double auc = 0.5;
+  double accuracy = 0;
+  double logloss = 0;
 };
 Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
-                           std::span<const std::string> parts, TextFormat format, bool strict, const std::string& name);
+                           std::span<const std::string> parts, ExampleFormat format, bool strict,
+                           const std::string& name, const CachePlace& cache = {});
 
 struct Evaluation {
   uint64_t model_files = 0;

@@ -170,7 +170,7 @@ TEST(LocalEmbeddings, TheyTrainAsASequentialLoopDoesAndOnlyKeysOfTheRuleHaveOne)
     PlainMachine plain(*settings.embeddings, initial);
     OnlineWorker online(*worker, tables, store, settings, kIgnore);
     for (const bool first_pass : {true, false}) {
-      ASSERT_TRUE(online.train({"f"}, first_pass));
+      ASSERT_TRUE(online.train({"f"}, {.first = first_pass}));
       for (size_t i = 0; i < examples.size(); i += kMinibatch) {
         plain.learn(std::span(examples).subspan(i, kMinibatch), first_pass);
       }
@@ -214,8 +214,8 @@ TEST(LocalEmbeddings, KeysAreCountedByAllWorkersAndInTheFirstPassOnly) {
   cluster.run_workers([&](Worker& worker) {
     const ModelTables tables = create_model(worker, settings.table, settings.embeddings).value();
     OnlineWorker online(worker, tables, store, settings, kIgnore);
-    EXPECT_TRUE(online.train({"f"}, true));
-    EXPECT_TRUE(online.train({"f"}, false));
+    EXPECT_TRUE(online.train({"f"}));
+    EXPECT_TRUE(online.train({"f"}, {.first = false}));
     EXPECT_TRUE(worker.barrier());
     std::vector<float> counts(4);
     EXPECT_TRUE(worker.pull(*tables.embedded->counts, std::vector<Key>{1, 2, 3, 4}, counts).wait());

@@ -75,12 +75,12 @@ Result<OnlineSettings> online_settings(const Config& config) {
   OnlineSettings settings;
   settings.files.assign(config.training_data().file().begin(), config.training_data().file().end());
   settings.selection = TRY(data_selection(config.training_data(), "training_data"));
-  settings.format = TRY(text_format(config.training_data(), "training_data"));
+  settings.format = TRY(example_format(config.training_data(), "training_data"));
   if (config.has_validation_data()) {
     const DataConfig& validation = config.validation_data();
     settings.validation_selection = TRY(data_selection(validation, "validation_data"));
     settings.validation_files.assign(validation.file().begin(), validation.file().end());
-    settings.validation_format = TRY(text_format(validation, "validation_data"));
+    settings.validation_format = TRY(example_format(validation, "validation_data"));
   }
   if (config.has_early_stop()) {
     if (!config.has_validation_data()) return invalid("early_stop needs validation_data to be tried on");
@@ -93,9 +93,6 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.model = TRY(model_output_of(config));
   if (config.has_model_input()) settings.initial_model = TRY(model_input(config.model_input()));
   settings.checkpoint = TRY(checkpoint_settings(config));
-  if (settings.checkpoint.enabled() && sgd.tail_feature_freq() != 0) {
-    return invalid("checkpoint: the counts of async_sgd.tail_feature_freq are not kept yet: leave one of them out");
-  }
   settings.loss = TRY(loss_of(config));
   settings.table = TRY(table_of(config));
   settings.tail = TRY(tail_of(sgd.tail_feature_freq(), sgd.countmin_k(), "async_sgd"));
@@ -104,6 +101,8 @@ Result<OnlineSettings> online_settings(const Config& config) {
   if (config.has_factorization_machine()) settings.embeddings = TRY(embedding_settings(config, settings.table));
   settings.minibatch = TRY(at_least(sgd.minibatch(), 1, "async_sgd.minibatch"));
   settings.passes = TRY(at_least(sgd.num_data_pass(), 1, "async_sgd.num_data_pass"));
+  if (sgd.has_local_cache()) settings.cache_prefix = TRY(cache_prefix_of(sgd.local_cache(), "async_sgd.local_cache"));
+  settings.cache_passes = sgd.cache_passes();
   settings.max_delay = TRY(at_least(sgd.max_delay(), 0, "async_sgd.max_delay"));
   settings.report_seconds = TRY(at_least(sgd.report_interval(), 1, "async_sgd.report_interval"));
   return settings;

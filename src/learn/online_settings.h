@@ -25,10 +25,10 @@ namespace pscloud {
 // What a config says about online training, checked and in our own words.
 struct OnlineSettings {
   std::vector<std::string> files;  // patterns
-  TextFormat format = TextFormat::kLibsvm;
+  ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
   std::vector<std::string> validation_files;  // patterns; none: the model is not tried while it is trained
-  TextFormat validation_format = TextFormat::kLibsvm;
+  ExampleFormat validation_format = ExampleFormat::kLibsvm;
   DataSelection validation_selection;
   std::vector<std::string> initial_model;  // patterns; none: weights begin at zero
   std::optional<ModelOutput> model;
@@ -42,8 +42,13 @@ struct OnlineSettings {
   uint32_t minibatch = 1000;          // examples
   uint32_t passes = 1;                // over the data
   uint32_t max_delay = 0;             // minibatches begun before an earlier one's push has arrived
+  std::string cache_prefix;           // what was read is kept in files of these names, for the next run too; or not
+  bool cache_passes = true;           // without them: in a temporary place, if it is wanted again in this run
   uint32_t report_seconds = 1;        // between two lines of progress
   bool strict = false;                // a bad line ends the run; else it is counted and left out
+
+  // Examples will be wanted more than once.
+  bool has_further_passes() const { return passes > 1 || selection.replica > 1; }
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.

@@ -46,7 +46,7 @@ TEST(OnlineSettings, TheClickExampleIsUnderstood) {
   ASSERT_TRUE(read_config(*make_local_store(), PSCLOUD_SOURCE_DIR "/examples/linear/ctr/online_l1lr.conf", config));
   const OnlineSettings settings = online_settings(config).value();
   EXPECT_THAT(settings.files, ElementsAre("data/ctr/train/part.*"));
-  EXPECT_EQ(settings.format, TextFormat::kSparseBinary);
+  EXPECT_EQ(settings.format, ExampleFormat::kSparseBinary);
   EXPECT_EQ(settings.model->prefix, "model/ctr_online");
   EXPECT_EQ(settings.loss, Loss::kLogit);
   EXPECT_EQ(settings.minibatch, 10000u);
@@ -100,8 +100,8 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(rate + kFtrl + "model_output { format: PROTO file: 'm' }"), HasSubstr("format: TEXT"));
   EXPECT_THAT(refusal(rate + kFtrl + "checkpoint {}"), HasSubstr("checkpoint.folder is missing"));
   EXPECT_THAT(refusal(rate + kFtrl + "checkpoint { folder: 'c' keep: 0 }"), HasSubstr("keep is 0, must be 1 or more"));
-  EXPECT_THAT(refusal(rate + "async_sgd { algo: FTRL tail_feature_freq: 1 } checkpoint { folder: 'c' }"),
-              HasSubstr("tail_feature_freq are not kept yet"));
+  EXPECT_THAT(refusal(rate + "async_sgd { algo: FTRL local_cache { format: TEXT file: 'c' } }"),
+              HasSubstr("async_sgd.local_cache must have format: BIN and one file"));
   EXPECT_THAT(settings_of(kFtrl).error().message, HasSubstr("training_data is missing"));
   EXPECT_THAT(with(rate).error().message, HasSubstr("async_sgd is missing"));
 }

@@ -30,8 +30,9 @@ enum StartPlace : uint32_t {
   kStartDone = kStartSums + kProgressPlaces,  // one for each part of the data
 };
 
+// `server_threads`: that there are now.
 Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSettings& settings,
-                                       std::span<const Table> tables, const OnlineData& data) {
+                                       std::span<const Table> tables, int server_threads, const OnlineData& data) {
   TRY(check_checkpoints_before_start(store, settings));
   if (!settings.resume) return std::vector<Addend>();
   const PS::LM::Checkpoint found = TRY(newest_checkpoint(store, settings));
@@ -42,6 +43,12 @@ Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSetting
     same = table.name() == tables[i].spec.name && table.part_size() == found.table(0).part_size();
   }
   if (!same) return invalid("{}: is not of a training like this one", name);
+  const bool has_counts =
+      std::ranges::any_of(tables, [](const Table& table) { return table.spec.kind == TableKind::kSketch; });
+  if (has_counts && found.table(0).part_size() != server_threads) {
+    return invalid("{}: the counts of tail_feature_freq go with the number of server threads: resume with {}, not {}",
+                   name, found.table(0).part_size(), server_threads);
+  }
   const OnlinePosition position = TRY(get_position(found.online(), data).at(name));
   std::vector<Addend> addends{{kStartNumber, static_cast<double>(found.number())},
                               {kStartPass, static_cast<double>(position.pass)},
@@ -119,15 +126,15 @@ Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, cons
 }
 
 Result<OnlinePosition> start_online(Worker& worker, FileStore& store, const OnlineSettings& settings,
-                                    const ModelTables& model, const OnlineData& data) {
-  const std::vector<Table> tables = tables_of(model);
+                                    const ModelTables& model, std::span<const Table> tables, const OnlineData& data) {
   OnlinePosition start;
   if (!settings.checkpoint.enabled()) TRY(check_checkpoints_before_start(store, settings.checkpoint));
   if (settings.checkpoint.enabled()) {
     const std::vector<std::string> one{settings.checkpoint.folder};
-    TRY(share_work(worker, kStartPool, one,
-                   [&](const WorkItem&) { return find_start(store, settings.checkpoint, tables, data); },
-                   {.slow = SlowWork::kAwait, .on_pause = {}}));
+    TRY(share_work(
+        worker, kStartPool, one,
+        [&](const WorkItem&) { return find_start(store, settings.checkpoint, tables, worker.parts(), data); },
+        {.slow = SlowWork::kAwait, .on_pause = {}}));
     const auto count = kStartDone + static_cast<uint32_t>(data.parts.size());
     const std::vector<double> told = TRY(worker.tally(kStartPool, {}, 0, count));
     start.checkpoint = static_cast<uint64_t>(told[kStartNumber]);

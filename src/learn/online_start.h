@@ -43,8 +43,9 @@ void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM
 Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, const OnlineData& data);
 
 // Fills the tables, which have no rows yet, as the settings say: from the newest checkpoint, from a model, or not at
-// all. All workers call this alike, and are told the same.
+// all. `tables` are what checkpoints have: those of the model, and others. All workers call this alike, and are told
+// the same.
 Result<OnlinePosition> start_online(Worker& worker, FileStore& store, const OnlineSettings& settings,
-                                    const ModelTables& model, const OnlineData& data);
+                                    const ModelTables& model, std::span<const Table> tables, const OnlineData& data);
 
 }  // namespace pscloud

@@ -42,15 +42,11 @@ enum PassPlace : uint32_t { kPassExamples, kPassDone };
 
 double OnlineProgress::update_ratio() const { return std::sqrt(1e-20 + change.change2) / std::sqrt(change.weights2); }
 
-OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, const OnlineSettings& settings,
+OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratch, const OnlineSettings& settings,
                              std::function<void(const OnlineProgress&)> show)
     : worker_(worker),
       store_(store),
-      counting_(store,
-                [this](size_t bytes) {
-                  bytes_unreported_ += bytes;
-                  return Result<>();
-                }),
+      scratch_(scratch),
       settings_(settings),
       show_(std::move(show)),
       start_(clock_.now()),
@@ -75,19 +71,22 @@ Result<OnlineProgress> OnlineTrainer::run() {
 
   model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
   if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
-  start_at_ = TRY(start_online(worker_, store_, settings_, model_, data));
+  if (settings_.tail.frequency > 0) {
+    tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
+  }
+  start_at_ = TRY(start_online(worker_, store_, settings_, model_, kept_tables(), data));
   if (start_at_.sums.empty()) start_at_.sums.resize(kDonePlaces);
   progress_.resumed = static_cast<uint64_t>(start_at_.sums[kDoneExamples]);
   different_ = start_at_.different;
   early_ = start_at_.early;
-  online_.emplace(worker_, model_, counting_, settings_, [this](const MinibatchReport& one) { return note(one); });
-  if (settings_.tail.frequency > 0) {
-    tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
-    online_->leave_out_tail(&*tail_);
-  }
+  online_.emplace(
+      worker_, model_, store_, settings_, [this](const MinibatchReport& one) { return note(one); }, cache());
+  if (tail_) online_->leave_out_tail(&*tail_);
   set_next_checkpoint();
   for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
+    const Time begin = clock_.now();
     TRY(train_pass(pass, data));
+    progress_.pass_seconds.push_back(in_seconds(clock_.now() - begin));
     if (validation.empty()) continue;
     TRY(validate_after(pass, validation));
     if (early_.is_enough(progress_.validation_logloss, settings_.early_stop) && pass < settings_.passes) {
@@ -119,7 +118,7 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
   }
   const auto train_one = [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t before = examples_;
-    TRY(train_part(TRY(part_of_text(item.text)), pass == 1));
+    TRY(train_part(TRY(part_of_text(item.text)), pass));
     TRY(pause_if_due(pool));
     std::vector<Addend> addends{{kPassExamples, static_cast<double>(examples_ - before)}};
     const bool ours = item.number < items.size() && items[item.number] == item.text;
@@ -135,6 +134,18 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
   // Each part adds to this once, whoever has done it, and however often.
   different_ += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, kPassExamples, 1)).front());
   return {};
+}
+
+// What a checkpoint has.
+std::vector<Table> OnlineTrainer::kept_tables() const {
+  std::vector<Table> tables = tables_of(model_);
+  if (tail_) tables.push_back(tail_->counts());
+  return tables;
+}
+
+CachePlace OnlineTrainer::cache() const {
+  if (!settings_.cache_prefix.empty()) return {&store_, settings_.cache_prefix};
+  return {scratch_};
 }
 
 // One of the workers decides, while it has a part: the pause comes when all have done theirs.
@@ -167,14 +178,16 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
     put_position(position, data, *checkpoint.mutable_online());
     return {};
   };
-  TRY(write_checkpoint(worker_, store_, settings_.checkpoint, number, tables_of(model_), describe));
+  TRY(write_checkpoint(worker_, store_, settings_.checkpoint, number, kept_tables(), describe));
   set_next_checkpoint();
   return {};
 }
 
-Result<> OnlineTrainer::train_part(const FilePart& part, bool first_pass) {
-  TRY(online_->train(part, first_pass));
-  TRY(complaints_.complain(store_, online_->examples(), settings_.strict));
+Result<> OnlineTrainer::train_part(const FilePart& part, uint32_t pass) {
+  // A place that the settings name is for the next run, too.
+  const bool last = pass == settings_.passes && settings_.selection.replica == 1 && settings_.cache_prefix.empty();
+  TRY(online_->train(part, {.first = pass == 1, .last = last}));
+  TRY(complaints_.complain(store_, part.uri, online_->examples(), settings_.strict));
   return report();  // what is done shall be seen, though others may be at it for long
 }
 
@@ -194,14 +207,15 @@ Result<> OnlineTrainer::note(const MinibatchReport& one) {
 // Adds up with the other workers what has been done since the last time. One of them shows it.
 Result<> OnlineTrainer::report() {
   const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
-  const uint64_t bad_lines = online_->examples().bad_lines();
+  const uint64_t bad_lines = complaints_.count();
+  const uint64_t bytes = online_->examples().stored_bytes();
   const std::vector<Addend> addends = {
       {kDoneExamples, static_cast<double>(done.examples)},
       {kDoneLoss, done.loss},
       {kDoneAuc, done.auc},
       {kDoneRight, static_cast<double>(done.right)},
       {kDoneBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
-      {kDoneBytes, static_cast<double>(std::exchange(bytes_unreported_, 0))},
+      {kDoneBytes, static_cast<double>(bytes - std::exchange(bytes_reported_, bytes))},
       {kDoneMinibatches, static_cast<double>(std::exchange(minibatches_unreported_, 0))},
       {kDonePullSeconds, done.pull_seconds},
       {kDonePushSeconds, done.push_seconds},
@@ -236,12 +250,14 @@ Result<> OnlineTrainer::report() {
 
 Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const std::string> parts) {
   const std::string name = fmt::format("validation {}", pass);
+  CachePlace cached = cache();
+  cached.prefix += "validation-";
   const Scored scored =
-      TRY(score_parts(worker_, model_, store_, parts, settings_.validation_format, settings_.strict, name));
+      TRY(score_parts(worker_, model_, store_, parts, settings_.validation_format, settings_.strict, name, cached));
   progress_.validated = pass;
-  progress_.validation_auc = scored.scores.auc();
-  progress_.validation_accuracy = scored.scores.accuracy();
-  progress_.validation_logloss = scored.scores.logloss();
+  progress_.validation_auc = scored.auc;
+  progress_.validation_accuracy = scored.accuracy;
+  progress_.validation_logloss = scored.logloss;
   if (worker_.is_first()) show_(progress_);
   return {};
 }

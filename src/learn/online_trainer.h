@@ -5,9 +5,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
-#include "io/watched_store.h"
 #include "learn/bad_lines.h"
 #include "learn/online_settings.h"
 #include "learn/online_start.h"
@@ -19,6 +19,7 @@ namespace pscloud {
 // How far all workers together are.
 struct OnlineProgress {
   double seconds = 0;
+  std::vector<double> pass_seconds;  // of each pass of this run that is over, without its validation
   uint64_t examples = 0;
   uint64_t resumed = 0;   // of these, before the checkpoint that this run began with
   uint64_t repeated = 0;  // of these, because a worker had died or was slow; known at the end
@@ -55,8 +56,9 @@ struct OnlineProgress {
 // the same, and share the parts of the files. Borrows all that it is given. One thread.
 class OnlineTrainer {
  public:
-  // `show` is called about every settings.report_seconds by one of the workers.
-  OnlineTrainer(Worker& worker, FileStore& store, const OnlineSettings& settings,
+  // `show` is called about every settings.report_seconds by one of the workers. `scratch` is for what further passes
+  // shall not read again, unless the settings name a place for it; null: they do.
+  OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratch, const OnlineSettings& settings,
                 std::function<void(const OnlineProgress&)> show);
 
   // Returns when all workers have done all passes, and the model is saved: how it went in the end.
@@ -64,7 +66,7 @@ class OnlineTrainer {
 
  private:
   Result<> train_pass(uint32_t pass, const OnlineData& data);
-  Result<> train_part(const FilePart& part, bool first_pass);
+  Result<> train_part(const FilePart& part, uint32_t pass);
   Result<> pause_if_due(const std::string& pool);
   void set_next_checkpoint();
   Result<> write_down(uint64_t number, uint32_t pass, const OnlineData& data);
@@ -73,10 +75,12 @@ class OnlineTrainer {
   Result<> count_weights();
   Result<> count_embeddings();
   Result<> validate_after(uint32_t pass, std::span<const std::string> parts);
+  CachePlace cache() const;
+  std::vector<Table> kept_tables() const;
 
   Worker& worker_;
   FileStore& store_;
-  WatchedStore counting_;
+  FileStore* const scratch_;
   const OnlineSettings& settings_;
   const std::function<void(const OnlineProgress&)> show_;
   const SystemClock clock_;
@@ -93,7 +97,7 @@ class OnlineTrainer {
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples
   uint64_t bad_lines_reported_ = 0;
-  uint64_t bytes_unreported_ = 0;
+  uint64_t bytes_reported_ = 0;
   uint64_t minibatches_unreported_ = 0;
   BadLineComplaints complaints_;
   OnlineProgress progress_;

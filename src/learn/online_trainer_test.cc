@@ -11,7 +11,9 @@
 #include "data/text_writer.h"
 #include "engine/testing_cluster.h"
 #include "io/memory_store.h"
+#include "io/watched_store.h"
 #include "learn/evaluation.h"
+#include "learn/score_summary.h"
 
 namespace pscloud {
 namespace {
@@ -34,7 +36,7 @@ Clicks some_clicks(int examples, uint64_t seed, uint32_t interactions = 0) {
   RowBlock block;
   std::vector<float> scores;
   for (int i = 0; i < examples; ++i) scores.push_back(log.next(block));
-  EXPECT_TRUE(append_text(TextFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, clicks.text));
+  EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, block.rows()), 0, clicks.text));
   clicks.best.add(block.labels, scores);
   return clicks;
 }
@@ -53,12 +55,12 @@ class OnlineTrainerTest : public testing::Test {
     evaluation_.files = {"test"};
   }
 
-  Result<OnlineProgress> train(Worker& worker, FileStore& store) {
+  Result<OnlineProgress> train(Worker& worker, FileStore& store, FileStore* scratch = nullptr) {
     const auto show = [this](const OnlineProgress& one) {
       MutexLock lock(mutex_);
       shown_.push_back(one);
     };
-    return OnlineTrainer(worker, store, settings_, show).run();
+    return OnlineTrainer(worker, store, scratch, settings_, show).run();
   }
 
   OnlineSettings settings_;
@@ -99,10 +101,68 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
     ASSERT_TRUE(evaluation) << evaluation.error().message;
     EXPECT_EQ(evaluation->model_files, 2u);
     EXPECT_GT(evaluation->weights, 100u);
-    EXPECT_EQ(evaluation->scored.scores.examples(), 5000u);
-    EXPECT_EQ(evaluation->scored.scores.auc(), validated);
-    EXPECT_GT(evaluation->scored.scores.auc(), test.best.auc() - 0.01);
-    EXPECT_LT(evaluation->scored.scores.logloss(), test.best.logloss() + 0.01);
+    EXPECT_EQ(evaluation->scored.examples, 5000u);
+    EXPECT_EQ(evaluation->scored.auc, validated);
+    EXPECT_GT(evaluation->scored.auc, test.best.auc() - 0.01);
+    EXPECT_LT(evaluation->scored.logloss, test.best.logloss() + 0.01);
+  });
+}
+
+TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
+  MemoryStore store({{"train/a", some_clicks(3000, 1).text},
+                     {"train/b", some_clicks(2000, 2).text + "no example\n"},
+                     {"test", some_clicks(1000, 9).text}},
+                    1 << 20);
+  const uint64_t bytes = store.get("train/a").size() + store.get("train/b").size() + store.get("test").size();
+  settings_.passes = 3;
+  settings_.selection.shuffle = true;
+  settings_.tail = {.frequency = 2, .hashes = 2};
+  settings_.tail_cells = 100000;
+  settings_.validation_files = {"test"};
+  uint64_t bytes_read = 0;
+  const auto model_of = [&](FileStore* scratch) {
+    bytes_read = 0;
+    WatchedStore watched(store, [&](size_t more) {
+      bytes_read += more;
+      return Result<>();
+    });
+    const TestingCluster cluster;
+    const auto worker = cluster.worker();
+    const auto progress = train(*worker, watched, scratch);
+    EXPECT_TRUE(progress) << progress.error().message;
+    EXPECT_EQ(progress->examples, 15000u);
+    EXPECT_EQ(progress->bad_lines, 3u);
+    EXPECT_GE(progress->bytes, progress->bytes_all);
+    EXPECT_TRUE(worker->leave());
+    return store.get("model/clicks_S0") + fmt::format(" {}", progress->validation_logloss);
+  };
+  const std::string expected = model_of(nullptr);
+  EXPECT_GE(bytes_read, 3 * bytes);
+  MemoryStore scratch({}, 1 << 20);
+  EXPECT_EQ(model_of(&scratch), expected);
+  // The number of a bad line is counted from the beginning of its file, in each pass.
+  const uint64_t to_count = 3 * store.get("train/b").size();
+  EXPECT_LE(bytes_read, bytes + to_count);
+  EXPECT_EQ(model_of(&scratch), expected);
+  EXPECT_LE(bytes_read, to_count);
+
+  // Where the settings name a place, the next run reads none either.
+  settings_.cache_prefix = "cache/x-";
+  EXPECT_EQ(model_of(nullptr), expected);
+  EXPECT_EQ(store.list("cache")->size(), 3u);
+  EXPECT_EQ(model_of(nullptr), expected);
+}
+
+TEST_F(OnlineTrainerTest, MoreThanAHundredPassesAreTriedOnOtherData) {
+  MemoryStore store({{"train/a", some_clicks(100, 1).text}, {"test", some_clicks(100, 9).text}}, 1 << 20);
+  settings_.passes = 120;
+  settings_.validation_files = {"test"};
+  MemoryStore scratch({}, 1 << 20);
+  const TestingCluster cluster({.servers = 1, .workers = 2});
+  cluster.run_workers([&](Worker& worker) {
+    const auto progress = train(worker, store, &scratch);
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_EQ(progress->validated, 120u);
   });
 }
 
@@ -148,7 +208,7 @@ TEST_F(OnlineTrainerTest, AFactorizationMachineFindsInteractionsThatALinearModel
     ASSERT_TRUE(evaluation) << evaluation.error().message;
     EXPECT_GT(evaluation->embeddings, 50u);
     EXPECT_GE(evaluation->weights, evaluation->embeddings);
-    EXPECT_NEAR(evaluation->scored.scores.logloss(), machine, 1e-6);
+    EXPECT_NEAR(evaluation->scored.logloss, machine, 1e-6);
   });
 }
 
@@ -175,7 +235,7 @@ TEST_F(OnlineTrainerTest, WithoutShrinkingKeysWhoseWeightIsZeroAreSavedWithTheir
   const Evaluation evaluation = evaluate(*worker, store, evaluation_).value();
   EXPECT_EQ(evaluation.embeddings, trained.embeddings);
   EXPECT_EQ(evaluation.weights, trained.embeddings);  // a line for each
-  EXPECT_EQ(evaluation.scored.scores.logloss(), trained.validation_logloss);
+  EXPECT_EQ(evaluation.scored.logloss, trained.validation_logloss);
   EXPECT_TRUE(worker->leave());
 }
 

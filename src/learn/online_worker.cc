@@ -10,18 +10,18 @@
 namespace pscloud {
 
 OnlineWorker::OnlineWorker(Worker& worker, const ModelTables& model, FileStore& store, const OnlineSettings& settings,
-                           std::function<Result<>(const MinibatchReport&)> report)
+                           std::function<Result<>(const MinibatchReport&)> report, const CachePlace& cache)
     : worker_(worker),
       model_(model),
       settings_(settings),
       report_(std::move(report)),
       // Weights have no groups.
-      reader_(store, make_parser(settings.format, true)),
+      reader_(store, settings.format, true, settings.minibatch, cache),
       seed_(settings.embeddings ? settings.embeddings->seed : 0),
       random_(seed_) {}
 
-Result<> OnlineWorker::train(const FilePart& part, bool first_pass) {
-  first_pass_ = first_pass;
+Result<> OnlineWorker::train(const FilePart& part, const DataPass& pass) {
+  pass_ = pass;
   // Of each part its own, so that a run that is resumed draws the same.
   random_ = Random(hash64(bytes_of(to_text(part))) + seed_);
   auto trained = train_rows(part);
@@ -38,11 +38,11 @@ Result<> OnlineWorker::train(const FilePart& part, bool first_pass) {
 }
 
 Result<> OnlineWorker::train_rows(const FilePart& part) {
-  TRY(reader_.open(part));
+  TRY(reader_.open(part, !pass_.last));
   while (true) {
-    const RowSlice rows = TRY(reader_.next(settings_.minibatch));
-    const bool more = rows.rows() > 0;
-    if (more) TRY(begin(rows));
+    // Before an earlier one is waited for.
+    const bool more = TRY(reader_.next(next_));
+    if (more) TRY(begin());
     // Of the time that a minibatch has until it is worked on, one half is for its weights to come, the other half for
     // its embeddings.
     if (begun_.size() > 1) TRY(ask_embeddings(*begun_[(begun_.size() - 1) / 2]));
@@ -91,56 +91,51 @@ Result<std::unique_ptr<OnlineWorker::Minibatch>> OnlineWorker::unused_minibatch(
 }
 
 // Asks for the weights. This thread's requests take effect in their order: they hold all that was pushed so far.
-Result<> OnlineWorker::begin(const RowSlice& rows) {
+Result<> OnlineWorker::begin() {
   std::unique_ptr<Minibatch> minibatch = TRY(unused_minibatch());
+  std::swap(minibatch->read, next_);
   minibatch->pulled.reset();
   minibatch->asked_embeddings = false;
-  minibatch->rows.clear();
-  minibatch->rows.labels.assign(rows.labels.begin(), rows.labels.end());
-  minibatch->rows.values.assign(rows.values.begin(), rows.values.end());
-  for (const size_t end : rows.ends) minibatch->rows.ends.push_back(end - rows.first);
-  localizer_.localize(rows.keys);
-  localizer_.give(minibatch->all_keys, minibatch->all_columns);
-  minibatch->keys = minibatch->all_keys;
-  minibatch->columns = minibatch->all_columns;
+  minibatch->examples = &minibatch->read;
   if (tail_ != nullptr) TRY(drop_tail(*minibatch));
-  minibatch->weights.resize(minibatch->keys.size());
-  if (!minibatch->weights.empty()) {
-    minibatch->pulled = worker_.pull(model_.weights, minibatch->keys, minibatch->weights);
-  }
+  const std::span<const Key> keys = minibatch->examples->keys();
+  minibatch->weights.resize(keys.size());
+  if (!keys.empty()) minibatch->pulled = worker_.pull(model_.weights, keys, minibatch->weights);
   if (minibatch->embedded) {
-    const auto seen = first_pass_ ? minibatch->columns : std::span<const uint32_t>();
-    minibatch->embedded->ask_counts(minibatch->keys, seen);
+    const auto seen = pass_.first ? minibatch->examples->columns() : std::span<const uint32_t>();
+    minibatch->embedded->ask_counts(keys, seen);
   }
   begun_.push_back(std::move(minibatch));
   return {};
 }
 
 Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
+  const NumberedRows& read = minibatch.read;
   const auto common =
-      first_pass_ ? TRY(tail_->add_and_ask(minibatch.keys, minibatch.columns)) : TRY(tail_->is_common(minibatch.keys));
+      pass_.first ? TRY(tail_->add_and_ask(read.keys(), read.columns())) : TRY(tail_->is_common(read.keys()));
   std::vector<uint32_t> places(common.size());
-  minibatch.kept_keys.clear();
+  kept_keys_.clear();
   for (size_t i = 0; i < common.size(); ++i) {
-    places[i] = static_cast<uint32_t>(minibatch.kept_keys.size());
-    if (common[i] != 0) minibatch.kept_keys.push_back(minibatch.keys[i]);
+    places[i] = static_cast<uint32_t>(kept_keys_.size());
+    if (common[i] != 0) kept_keys_.push_back(read.keys()[i]);
   }
-  // What is kept of the features moves to the front.
-  RowBlock& rows = minibatch.rows;
-  minibatch.kept_columns.clear();
+  kept_columns_.clear();
+  kept_.clear();
+  const RowSlice& rows = read.rows();
   size_t feature = 0;
-  for (size_t& end : rows.ends) {
+  for (const size_t end : rows.ends) {
     for (; feature < end; ++feature) {
-      const uint32_t column = minibatch.columns[feature];
+      const uint32_t column = read.columns()[feature];
       if (common[column] == 0) continue;
-      if (!rows.values.empty()) rows.values[minibatch.kept_columns.size()] = rows.values[feature];
-      minibatch.kept_columns.push_back(places[column]);
+      if (!rows.values.empty()) kept_.values.push_back(rows.values[feature]);
+      kept_columns_.push_back(places[column]);
     }
-    end = minibatch.kept_columns.size();
+    kept_.ends.push_back(kept_columns_.size());
   }
-  if (!rows.values.empty()) rows.values.resize(minibatch.kept_columns.size());
-  minibatch.keys = minibatch.kept_keys;
-  minibatch.columns = minibatch.kept_columns;
+  const RowSlice left{
+      .labels = rows.labels, .ends = kept_.ends, .first = 0, .keys = {}, .values = kept_.values, .groups = {}};
+  minibatch.kept.assign(left, kept_keys_, kept_columns_);
+  minibatch.examples = &minibatch.kept;
   return {};
 }
 
@@ -148,7 +143,7 @@ Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
 Result<> OnlineWorker::ask_embeddings(Minibatch& minibatch) {
   if (!minibatch.embedded || std::exchange(minibatch.asked_embeddings, true)) return {};
   if (minibatch.pulled) TRY(minibatch.pulled->wait());
-  return minibatch.embedded->ask(minibatch.keys, minibatch.weights);
+  return minibatch.embedded->ask(minibatch.examples->keys(), minibatch.weights);
 }
 
 Result<> OnlineWorker::finish(Minibatch& minibatch) {
@@ -157,16 +152,12 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   TRY(ask_embeddings(minibatch));
   if (minibatch.embedded) TRY(minibatch.embedded->wait());
   const double pull_seconds = in_seconds(clock_.now() - begin);
-  const std::span<const float> labels = minibatch.rows.labels;
-  const RowSlice rows{.labels = labels,
-                      .ends = minibatch.rows.ends,
-                      .first = 0,
-                      .keys = {},
-                      .values = minibatch.rows.values,
-                      .groups = {}};
+  const RowSlice& rows = minibatch.examples->rows();
+  const std::span<const Key> keys = minibatch.examples->keys();
+  const std::span<const uint32_t> columns = minibatch.examples->columns();
+  const std::span<const float> labels = rows.labels;
   std::vector<float>& scores = minibatch.scores;
   scores.resize(labels.size());
-  const std::span<const uint32_t> columns = minibatch.columns;
   score_rows(rows, columns, minibatch.weights, scores);
   if (minibatch.embedded) minibatch.embedded->add_interactions(rows, columns, scores);
   MinibatchReport report{.examples = labels.size(),
@@ -180,9 +171,9 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   sum_gradient(rows, columns, scores, minibatch.gradient);
   if (minibatch.pulled && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
-    minibatch.pushed = worker_.push_pull(model_.weights, minibatch.keys, minibatch.gradient, minibatch.updated);
+    minibatch.pushed = worker_.push_pull(model_.weights, keys, minibatch.gradient, minibatch.updated);
   } else if (minibatch.pulled) {
-    minibatch.pushed = worker_.push(model_.weights, minibatch.keys, minibatch.gradient);
+    minibatch.pushed = worker_.push(model_.weights, keys, minibatch.gradient);
   }
   if (minibatch.embedded) {
     minibatch.embedded->push_gradient(rows, columns, scores, *settings_.embeddings, random_);

@@ -10,8 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "data/example_reader.h"
-#include "data/localizer.h"
+#include "data/minibatch_reader.h"
 #include "learn/local_embeddings.h"
 #include "learn/model_tables.h"
 #include "learn/online_settings.h"
@@ -36,19 +35,25 @@ struct WeightChange {
   double weights2 = 0;  // of squared weights afterwards
 };
 
+// Which pass over the data it is: in the first one keys are counted, of the last one nothing is kept in the cache.
+struct DataPass {
+  bool first = true;
+  bool last = false;
+};
+
 // Trains online: for each minibatch pulls the weights and embeddings of its keys, scores it, and pushes the gradient.
 // Borrows all that it is given. One thread.
 class OnlineWorker {
  public:
-  // `report` is called after each minibatch; an error of it ends train().
+  // `report` is called after each minibatch; an error of it ends train(). `cache` is for what will be read again.
   OnlineWorker(Worker& worker, const ModelTables& model, FileStore& store, const OnlineSettings& settings,
-               std::function<Result<>(const MinibatchReport&)> report);
+               std::function<Result<>(const MinibatchReport&)> report, const CachePlace& cache = {});
 
   // Returns when the servers have all gradients of the part. After an error some of them are there, and the next part
-  // may follow. In the first pass over the data keys are counted.
-  Result<> train(const FilePart& part, bool first_pass = true);
+  // may follow.
+  Result<> train(const FilePart& part, const DataPass& pass = {});
 
-  const ExampleReader& examples() const { return reader_; }
+  const MinibatchReader& examples() const { return reader_; }
 
   // Features that are seldom are left out from now on. In the first pass over the data they are counted too: a feature
   // is there from its first time after enough. Borrowed.
@@ -61,13 +66,9 @@ class OnlineWorker {
  private:
   // A minibatch under way, and its memory.
   struct Minibatch {
-    RowBlock rows;  // without keys: these are numbered
-    std::vector<Key> all_keys;
-    std::vector<uint32_t> all_columns;
-    std::vector<Key> kept_keys;  // without those that are left out
-    std::vector<uint32_t> kept_columns;
-    std::span<const Key> keys;          // all, or these
-    std::span<const uint32_t> columns;  // of each feature: the place of its key
+    NumberedRows read;
+    NumberedRows kept;                       // without features that are left out
+    const NumberedRows* examples = nullptr;  // one of them
     std::vector<float> weights;
     std::vector<float> scores;
     std::vector<float> gradient;
@@ -80,7 +81,7 @@ class OnlineWorker {
 
   Result<> train_rows(const FilePart& part);
   Result<std::unique_ptr<Minibatch>> unused_minibatch();
-  Result<> begin(const RowSlice& rows);
+  Result<> begin();
   Result<> drop_tail(Minibatch& minibatch);
   Result<> ask_embeddings(Minibatch& minibatch);
   Result<> finish(Minibatch& minibatch);
@@ -90,10 +91,13 @@ class OnlineWorker {
   const ModelTables& model_;
   const OnlineSettings& settings_;
   std::function<Result<>(const MinibatchReport&)> report_;
-  ExampleReader reader_;
-  Localizer localizer_;  // one for all minibatches: what it needs is still in the cache
+  MinibatchReader reader_;
+  NumberedRows next_;  // read, and not begun
   TailFilter* tail_ = nullptr;
-  bool first_pass_ = true;
+  DataPass pass_;
+  std::vector<Key> kept_keys_;  // while features are left out
+  std::vector<uint32_t> kept_columns_;
+  RowBlock kept_;
   const uint64_t seed_;
   Random random_;  // of dropout
   const SystemClock clock_;

@@ -108,7 +108,7 @@ TEST_F(OnlineWorkerTest, AloneItTrainsAsASequentialLoopDoes) {
   RowBlock block;
   BadLines bad;
   const std::string padded = text + std::string(kScanPadding, '\n');
-  make_parser(TextFormat::kLibsvm, true)->parse(std::string_view(padded).substr(0, text.size()), block, bad);
+  make_parser(ExampleFormat::kLibsvm, true)->parse(std::string_view(padded).substr(0, text.size()), block, bad);
   for (int pass = 0; pass < 2; ++pass) {
     for (size_t first = 0; first < block.rows(); first += 50) {
       std::map<Key, double> gradient;
@@ -193,7 +193,7 @@ TEST_F(OnlineWorkerTest, LinesWithoutFeaturesAndBadOnesDoNoHarm) {
   });
   ASSERT_TRUE(online.train({"f"}));
   EXPECT_EQ(examples, 2u);
-  EXPECT_EQ(online.examples().bad_lines(), 1u);
+  EXPECT_EQ(online.examples().bad_lines().count, 1u);
   EXPECT_EQ(online.train({"absent"}).error().code, Code::kNotFound);
 }
 

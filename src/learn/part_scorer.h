@@ -6,8 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "data/example_reader.h"
-#include "data/localizer.h"
+#include "data/minibatch_reader.h"
 #include "learn/bad_lines.h"
 #include "learn/local_embeddings.h"
 #include "learn/model_tables.h"
@@ -19,7 +18,8 @@ namespace pscloud {
 // given. One thread.
 class PartScorer {
  public:
-  PartScorer(Worker& worker, const ModelTables& model, FileStore& store, TextFormat format, bool strict);
+  PartScorer(Worker& worker, const ModelTables& model, FileStore& store, ExampleFormat format, bool strict,
+             const CachePlace& cache = {});
 
   // Gives `take` the labels and scores of all examples of a part, many at a time, in their order. Returns how many bad
   // lines there were among them.
@@ -31,9 +31,9 @@ class PartScorer {
   const ModelTables& model_;
   FileStore& store_;
   const bool strict_;
-  ExampleReader reader_;
+  MinibatchReader reader_;
+  NumberedRows examples_;
   BadLineComplaints complaints_;
-  Localizer localizer_;
   std::vector<float> weights_;
   std::optional<LocalEmbeddings> embedded_;
   std::vector<float> scores_;

@@ -30,9 +30,9 @@ std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(by
 uint32_t chain_of(const std::vector<uint32_t>& checks) { return crc32c(bytes_of(std::span<const uint32_t>(checks))); }
 
 // Reads pieces of a known size.
-class PieceReader {
+class RowPieceReader {
  public:
-  PieceReader(std::unique_ptr<Input> input, const std::string& uri) : input_(std::move(input)), uri_(uri) {}
+  RowPieceReader(std::unique_ptr<Input> input, const std::string& uri) : input_(std::move(input)), uri_(uri) {}
 
   // The next bytes, behind `keep` of those before. kCorrupt if there are less; then hardly more memory was taken than
   // the file has bytes, whatever size it claims.
@@ -144,7 +144,7 @@ Result<bool> is_row_file(FileStore& store, const std::string& uri) {
 Result<RowFileInfo> read_row_file(
     FileStore& store, const std::string& uri,
     const std::function<Result<>(const RowFileInfo&, std::span<const Key>, std::span<const float>)>& take) {
-  PieceReader reader(TRY(open_decompressed(store, uri)), uri);
+  RowPieceReader reader(TRY(open_decompressed(store, uri)), uri);
   std::vector<uint32_t> checks;
   const Bytes first = TRY(reader.next(kRowHeaderBytes));
   ByteReader header(first);

@@ -18,7 +18,7 @@ Result<> share_work(Worker& worker, const std::string& pool, std::span<const std
     }
     if (item->repeated) log_warning("{}: again, for who had it has died or is slow: {}", pool, item->text);
     const std::vector<Addend> addends = TRY(work(*item));
-    TRY(worker.finish_work(pool, item->number, addends));
+    TRY(worker.finish_work(pool, item->number, addends, sharing.forgets));
   }
   return {};
 }

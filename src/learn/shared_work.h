@@ -13,6 +13,8 @@ struct Sharing {
   SlowWork slow = SlowWork::kRepeat;
   // What every worker does when the work is paused, before it goes on.
   std::function<Result<>(uint64_t number)> on_pause = {};
+  // A tally that nobody needs any more once an item is done.
+  std::string forgets = {};
 };
 
 // Does work together with the other workers, which call this alike: returns when all items are done. `work` does one

@@ -15,8 +15,9 @@ std::vector<float> occurrences(size_t keys, std::span<const uint32_t> columns) {
 
 Result<TailFilter> TailFilter::make(Worker& worker, const std::string& name, const TailSettings& settings,
                                     uint64_t cells) {
-  TableSpec spec{
-      .name = name, .kind = TableKind::kSketch, .rows = std::max<uint64_t>(1, cells), .hashes = settings.hashes};
+  // Each server has some.
+  const uint64_t rows = std::max(static_cast<uint64_t>(worker.parts()), cells);
+  TableSpec spec{.name = name, .kind = TableKind::kSketch, .rows = rows, .hashes = settings.hashes};
   return TailFilter(worker, TRY(worker.create_table(spec)), settings.frequency);
 }
 

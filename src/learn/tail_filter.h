@@ -24,6 +24,8 @@ class TailFilter {
   // The same in all workers. `cells`: bytes of all servers together.
   static Result<TailFilter> make(Worker& worker, const std::string& name, const TailSettings& settings, uint64_t cells);
 
+  const Table& counts() const { return counts_; }
+
   // `columns` has of each feature the place of its key among `keys`: they come once more.
   Result<> add(std::span<const Key> keys, std::span<const uint32_t> columns);
   // Of each key: whether it has come often enough so far.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`pscloud train` with checkpoints: kill -9 of all its processes in the middle, --resume, and the very same model."""
+"""`pscloud train` with checkpoints, online and in batch: kill -9 of all its processes in the middle, --resume, and the
+very same model."""
 
 import json
 import os
@@ -22,6 +23,15 @@ penalty { type: L1 lambda: 0.01 }
 learning_rate { type: DECAY alpha: 0.1 beta: 1 }
 async_sgd { algo: FTRL minibatch: 100 num_data_pass: 2 }
 """
+# Rare features are left out by counts that the servers keep.
+TAIL = ["--set", "async_sgd.tail_feature_freq=3", "--set", "async_sgd.countmin_n=100000"]
+BATCH = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+penalty { type: L1 lambda: 1 }
+darlin { max_pass_of_data: 30 epsilon: 1e-9 max_block_delay: 1 }
+"""
 CHECKPOINTS = ["--set", "checkpoint.folder=ck", "--set", "checkpoint.every_seconds=0"]
 
 
@@ -33,8 +43,13 @@ class Checkpoint(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         cls.run_here("data", "generate", "train", "--examples", EXAMPLES, "--keys", 26000, "--files", 8)
         (cls.folder / "train.conf").write_text(CONFIG)
-        cls.run_here("train", "train.conf", "--servers", 2, "--workers", 1, "--quiet")
-        cls.model = cls.take_model()
+        (cls.folder / "batch.conf").write_text(BATCH)
+        cls.model = cls.uninterrupted("train.conf")
+
+    @classmethod
+    def uninterrupted(cls, *words):
+        cls.run_here("train", *words, "--servers", 2, "--workers", 1, "--quiet")
+        return cls.take_model()
 
     def setUp(self):
         for file in (self.folder / "ck").glob("*"):
@@ -54,8 +69,8 @@ class Checkpoint(unittest.TestCase):
             file.unlink()
         return model
 
-    def start(self, *flags, count=1):
-        process = subprocess.Popen([PSCLOUD, "train", "train.conf", "--servers", "2", "--workers", str(count), "--json",
+    def start(self, *flags, count=1, config="train.conf"):
+        process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", str(count), "--json",
                                     *CHECKPOINTS, *flags],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
@@ -69,9 +84,9 @@ class Checkpoint(unittest.TestCase):
     def newest(self):
         return max(self.numbers(), default=0)
 
-    def run_until(self, number, *flags):
+    def run_until(self, number, *flags, **how):
         """Then kills whatever the command has started, all at once, and the command itself."""
-        process = self.start(*flags)
+        process = self.start(*flags, **how)
         until(lambda: self.newest() >= number or process.poll() is not None, f"checkpoint {number}")
         self.assertIsNone(process.poll(), "it ended before it was killed")
         for pid in [process.pid, *children(process.pid)]:
@@ -82,8 +97,8 @@ class Checkpoint(unittest.TestCase):
         process.communicate(timeout=SECONDS)
         self.assertEqual(self.take_model(), [])
 
-    def finish(self, *flags, count=1):
-        process = self.start(*flags, count=count)
+    def finish(self, *flags, **how):
+        process = self.start(*flags, **how)
         out, err = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, 0, err)
         return json.loads(out), err
@@ -100,6 +115,31 @@ class Checkpoint(unittest.TestCase):
         self.assertGreater(summary["resumed"], EXAMPLES // 4)
         self.assertEqual(self.take_model(), self.model)
         self.assertEqual(list((self.folder / "ck").iterdir()), [])  # nor what the killed ones had begun
+
+    def test_counts_of_seldom_features_go_on_too(self):
+        expected = self.uninterrupted("train.conf", *TAIL)
+        self.assertNotEqual(expected, self.model)
+        self.run_until(3, *TAIL)
+        self.run_until(self.newest() + 6, *TAIL, "--resume")
+        self.finish(*TAIL, "--resume")
+        self.assertEqual(self.take_model(), expected)
+
+    def test_batch_training_goes_on_and_ends_in_the_same_bytes(self):
+        expected = self.uninterrupted("batch.conf")
+        self.run_until(2, config="batch.conf")
+        self.run_until(self.newest() + 3, "--resume", config="batch.conf")
+        before = self.newest()
+        summary, _ = self.finish("--resume", config="batch.conf")
+        self.assertEqual(summary["examples"], EXAMPLES)
+        self.assertGreater(summary["iterations"], before)
+        self.assertEqual(self.take_model(), expected)
+        self.assertEqual(list((self.folder / "ck").iterdir()), [])
+
+    def test_batch_training_goes_on_with_other_workers(self):
+        self.run_until(3, config="batch.conf", count=2)
+        summary, _ = self.finish("--resume", config="batch.conf", count=3)
+        self.assertEqual(summary["examples"], EXAMPLES)
+        self.assertEqual(len(self.take_model()), 2)
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(self):
         self.run_until(4)

@@ -2,6 +2,7 @@
 """`pscloud train` with servers and workers of its own: kill -9 of a worker in the middle, and of all of it."""
 
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -49,9 +50,10 @@ class Train(unittest.TestCase):
         return subprocess.run([PSCLOUD, *map(str, words)], cwd=self.folder, check=True, capture_output=True, text=True,
                               timeout=SECONDS).stdout
 
-    def start(self, config="train.conf"):
-        process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", "3", "--json"],
-                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, config="train.conf", *flags, **variables):
+        process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", "3", "--json", *flags],
+                                   cwd=self.folder, env={**os.environ, **variables}, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         until(lambda: len(train_workers(process.pid)) == 3, "three workers")
         return process
@@ -73,6 +75,20 @@ class Train(unittest.TestCase):
         model = json.loads(self.run_here("evaluate", "test.conf", "--json"))
         self.assertEqual(model["examples"], EXAMPLES)
         self.assertGreater(model["auc"], 0.75)
+
+    def test_further_passes_do_without_what_a_killed_worker_had_kept(self):
+        (self.folder / "tmp").mkdir()
+        process = self.start("train.conf", "--set", "async_sgd.num_data_pass=4", "--set", "async_sgd.minibatch=200",
+                             TMPDIR=str(self.folder / "tmp"))
+        victim = train_workers(process.pid)[0]
+        text = sum(file.stat().st_size for file in self.folder.glob("train-*"))
+        until(lambda: bytes_read(victim) > text / 3 * 1.3, "a worker that reads what it has kept")
+        subprocess.run(["kill", "-9", str(victim)], check=True)
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        summary = json.loads(out)
+        self.assertEqual(summary["examples"] - summary["repeated"], 4 * EXAMPLES)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
     def test_batch_training_goes_on_without_a_killed_worker(self):
         (self.folder / "batch.conf").write_text(BATCH)

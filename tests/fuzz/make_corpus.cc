@@ -77,7 +77,7 @@ void add_messages(const Corpus& corpus) {
   add(7, "table_spec", encode(spec));
   add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}, SlowWork::kAwait}));
   add(9, "taken", encode(TakenMessage{TakenMessage::State::kGiven, {1, "part 1", true}, "worker 1"}));
-  add(10, "finish_work", encode(FinishWorkMessage{"train", 1, {{0, 1}, {3, 0.5}}}));
+  add(10, "finish_work", encode(FinishWorkMessage{"train", 1, {{0, 1}, {3, 0.5}}, "sums"}));
   add(11, "yes", encode(YesNoMessage{true}));
   add(12, "tally", encode(TallyMessage{"train", {{2, -1}}, 1, 8}));
   add(13, "tally_reply", encode(TallyReplyMessage{{1, 0, 0.5}}));

@@ -15,7 +15,7 @@ constexpr int kFormats = 8;
 void run(std::string_view input) {
   if (input.empty()) return;
   const auto first = static_cast<uint8_t>(input[0]);
-  const auto parser = make_parser(static_cast<TextFormat>(first % kFormats), (first & 128) != 0);
+  const auto parser = make_parser(static_cast<ExampleFormat>(first % kFormats), (first & 128) != 0);
   std::string text(input.substr(1));
   const size_t size = text.size();
   text.append(kScanPadding, '\0');

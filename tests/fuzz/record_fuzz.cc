@@ -16,7 +16,7 @@ void run(std::string_view input) {
   const auto first = static_cast<uint8_t>(input[0]);
   const std::string text(input.substr(1));
   MemoryStore store({{"f", text}}, 1 + first % 16);
-  const auto parser = make_parser(TextFormat::kProto, (first & 128) != 0);
+  const auto parser = make_parser(ExampleFormat::kProto, (first & 128) != 0);
   const uint64_t cut = record_kind(text) == RecordKind::kAligned ? text.size() * (first & 7) / 8 : 0;
   RowBlock block;
   BadLines bad;

@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/bytes.h"
+#include "base/hash.h"
+
 namespace pscloud {
 
 namespace {
 constexpr uint64_t kBoardBytesMax = uint64_t{512} << 20;
 constexpr uint64_t kEntryBytes = 256;  // of a pool or a tally without anything in it, about
+constexpr uint64_t kHomeBytes = 64;
+constexpr size_t kHomesMax = 1 << 20;
+
+uint64_t hash_of_item(const std::string& text) { return hash64(bytes_of(text)); }
 }  // namespace
 
 Result<SharedBuffer> JobBoard::serve(const Frame& frame, Time now) {
@@ -24,6 +31,7 @@ Result<SharedBuffer> JobBoard::serve(const Frame& frame, Time now) {
 
 void JobBoard::forget(uint64_t session) {
   for (auto& [name, pool] : pools_) pool.forget(session);
+  std::erase_if(homes_, [&](const auto& home) { return home.second == session; });
 }
 
 // Whoever comes first makes the pool.
@@ -34,7 +42,12 @@ Result<bool> JobBoard::offer(OfferWorkMessage message) {
   uint64_t bytes = 0;
   for (const std::string& item : message.items) bytes += item.size() + kEntryBytes;
   TRY(check_room(message.pool, bytes));
-  pools_.try_emplace(std::move(message.pool), std::move(message.items), message.slow);
+  std::vector<uint64_t> homes;
+  for (const std::string& item : message.items) {
+    const auto home = homes_.find(hash_of_item(item));
+    homes.push_back(home == homes_.end() ? 0 : home->second);
+  }
+  pools_.try_emplace(std::move(message.pool), std::move(message.items), message.slow, std::move(homes));
   return true;
 }
 
@@ -44,7 +57,10 @@ Result<TakenMessage> JobBoard::take(uint64_t session, const std::string& pool, T
 
 Result<bool> JobBoard::finish(uint64_t session, const FinishWorkMessage& message, Time now) {
   WorkPool* const pool = TRY(find_pool(message.pool));
-  if (pool->may_finish(session, message.number)) TRY(add(message.pool, message.addends));
+  if (!pool->may_finish(session, message.number)) return pool->finish(session, message.number, now);
+  TRY(add(message.pool, message.addends));
+  if (homes_.size() < kHomesMax) homes_[hash_of_item(pool->text_of(message.number))] = session;
+  if (!message.forgets.empty()) tallies_.erase(message.forgets);
   return pool->finish(session, message.number, now);
 }
 
@@ -94,7 +110,7 @@ Result<WorkPool*> JobBoard::find_pool(const std::string& name) {
 }
 
 Result<> JobBoard::check_room(const std::string& name, uint64_t bytes) const {
-  uint64_t used = 0;
+  uint64_t used = homes_.size() * kHomeBytes;
   for (const auto& [pool_name, pool] : pools_) used += pool.bytes() + kEntryBytes;
   for (const auto& [tally_name, sums] : tallies_) used += sums.size() * sizeof(double) + kEntryBytes;
   if (used + bytes <= kBoardBytesMax) return {};

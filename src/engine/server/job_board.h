@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,7 +14,8 @@
 namespace pscloud {
 
 // What the workers of a job share beside the tables: pools of work, and tallies, which are sums. It stands at the first
-// owner; the requests about it come in that owner's streams, so each is done once.
+// owner; the requests about it come in that owner's streams, so each is done once. Items that come in several pools, as
+// parts of data do in each pass, go to whom they went before, if that one wants work.
 class JobBoard {
  public:
   // Names a worker for people.
@@ -37,6 +39,7 @@ class JobBoard {
   const std::function<std::string(uint64_t)> name_of_;
   std::map<std::string, WorkPool> pools_;
   std::map<std::string, std::vector<double>> tallies_;
+  std::unordered_map<uint64_t, uint64_t> homes_;  // of items, by the hash of their text: the worker that did it last
 };
 
 }  // namespace pscloud

@@ -23,8 +23,9 @@ class JobBoardTest : public testing::Test {
   Result<TakenMessage> take(uint64_t session, const std::string& pool) {
     return ask<TakenMessage>(session, FrameType::kTakeWork, TextMessage{pool});
   }
-  Result<bool> finish(uint64_t session, uint64_t number, std::vector<Addend> addends) {
-    const FinishWorkMessage message{"pool", number, std::move(addends)};
+  Result<bool> finish(uint64_t session, uint64_t number, std::vector<Addend> addends, const std::string& pool = "pool",
+                      const std::string& forgets = "") {
+    const FinishWorkMessage message{pool, number, std::move(addends), forgets};
     return TRY(ask<YesNoMessage>(session, FrameType::kFinishWork, message)).yes;
   }
   Result<std::vector<double>> tally(std::vector<Addend> addends, uint32_t first = 0, uint32_t count = 4) {
@@ -75,6 +76,50 @@ TEST_F(JobBoardTest, TalliesAreReadInParts) {
   EXPECT_EQ(tally({{5, 1.25}}, 5, 1).value(), (std::vector<double>{3.25}));
   EXPECT_EQ(tally({}, TallyMessage::kPlacesMax + 1, 1).error().code, Code::kInvalid);
   EXPECT_EQ(tally({}, 0, UINT32_MAX).error().code, Code::kInvalid);
+}
+
+TEST_F(JobBoardTest, ATallyIsForgottenWithTheEndOfAnItemAndNotBefore) {
+  ASSERT_TRUE(offer("pool", {"a"}));
+  ASSERT_TRUE(offer("end", {"e"}));
+  ASSERT_EQ(take(1, "pool")->item.number, 0u);
+  ASSERT_TRUE(finish(1, 0, {{1 << 20, 7}}).value());
+  ASSERT_EQ(take(1, "end")->item.number, 0u);
+  EXPECT_FALSE(finish(2, 0, {}, "end", "pool"));  // it has not got the item
+  EXPECT_EQ(tally({}, 1 << 20, 1).value(), (std::vector<double>{7}));
+  EXPECT_TRUE(finish(1, 0, {{0, 7}}, "end", "pool").value());
+  EXPECT_EQ(tally({}, 1 << 20, 1).value(), (std::vector<double>{0}));
+  ASSERT_TRUE(tally({{0, 1}}));
+  EXPECT_FALSE(finish(1, 0, {}, "end", "pool").value());  // once
+  EXPECT_EQ(tally({}, 0, 1).value(), (std::vector<double>{1}));
+}
+
+TEST_F(JobBoardTest, LargeTalliesThatAreForgottenTakeNoRoom) {
+  for (int pass = 0; pass < 200; ++pass) {  // 16 MB each
+    const std::string pool = fmt::format("pool {}", pass);
+    ASSERT_TRUE(offer(pool, {"a"}));
+    ASSERT_TRUE(take(1, pool));
+    ASSERT_TRUE(finish(1, 0, {{2 << 20, 1}}, pool)) << pass;
+    ASSERT_TRUE(offer(pool + " end", {"e"}));
+    ASSERT_TRUE(take(1, pool + " end"));
+    ASSERT_TRUE(finish(1, 0, {}, pool + " end", pool)) << pass;
+  }
+}
+
+TEST_F(JobBoardTest, ItemsGoToWhomTheyWentBefore) {
+  const std::vector<std::string> parts{"a", "b", "c", "d"};
+  ASSERT_TRUE(offer("pass 1", parts));
+  for (const uint64_t session : {2, 1, 1, 2}) {
+    ASSERT_TRUE(finish(session, take(session, "pass 1")->item.number, {}, "pass 1").value());
+  }
+  ASSERT_TRUE(offer("pass 2", parts));
+  EXPECT_EQ(take(1, "pass 2")->item.text, "b");
+  EXPECT_EQ(take(2, "pass 2")->item.text, "a");
+  EXPECT_EQ(take(1, "pass 2")->item.text, "c");
+  EXPECT_EQ(take(1, "pass 2")->item.text, "d");  // nothing else is left
+  board_.forget(1);
+  ASSERT_TRUE(offer("pass 3", parts));
+  EXPECT_EQ(take(2, "pass 3")->item.text, "a");
+  EXPECT_EQ(take(2, "pass 3")->item.text, "b");
 }
 
 TEST_F(JobBoardTest, HasABoundedSize) {

@@ -1,6 +1,7 @@
 #include "engine/server/work_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -10,14 +11,22 @@ namespace {
 // One that takes so much longer than others did is slow; but not before this time.
 constexpr int kSlowTimes = 4;
 constexpr Duration kSlowLeast = std::chrono::seconds(5);
+
+std::vector<uint64_t> for_anybody_else(std::vector<uint64_t> homes, size_t items) {
+  homes.resize(items);
+  return homes;
+}
 }  // namespace
 
-WorkPool::WorkPool(std::vector<std::string> items, SlowWork slow)
-    : hash_(hash_of(items)), slow_(slow), count_(items.size()), items_(items.size()) {
+WorkPool::WorkPool(std::vector<std::string> items, SlowWork slow, std::vector<uint64_t> homes)
+    : hash_(hash_of(items)),
+      slow_(slow),
+      count_(items.size()),
+      items_(items.size()),
+      free_(for_anybody_else(std::move(homes), items.size())) {
   for (size_t i = 0; i < items.size(); ++i) {
     bytes_ += items[i].size() + sizeof(Item);
     items_[i].text = std::move(items[i]);
-    free_.push_back(i);
   }
 }
 
@@ -36,10 +45,8 @@ TakenMessage WorkPool::take(uint64_t session, Time now, const std::function<std:
   if (paused_ && held_.empty()) {
     return {.state = TakenMessage::State::kPause, .item = {.number = last_pause_, .text = {}}, .waiting_for = {}};
   }
-  if (!free_.empty() && !paused_) {
-    const uint64_t number = free_.front();
-    free_.pop_front();
-    return give(number, session, now);
+  if (!paused_) {
+    if (const auto number = free_.take(session)) return give(*number, session, now);
   }
   if (done_ == count_) return {.state = TakenMessage::State::kEnd, .item = {}, .waiting_for = {}};
   std::string names;
@@ -104,6 +111,7 @@ bool WorkPool::resume(uint64_t number) {
 }
 
 void WorkPool::forget(uint64_t session) {
+  free_.forget(session);
   for (auto at = held_.begin(); at != held_.end();) {
     const uint64_t number = *at;
     Item& item = items_[number];
@@ -113,7 +121,7 @@ void WorkPool::forget(uint64_t session) {
       continue;
     }
     at = held_.erase(at);
-    free_.push_front(number);
+    free_.put_back(number);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "engine/message.h"
+#include "engine/server/work_queue.h"
 
 namespace pscloud {
 
@@ -17,13 +17,17 @@ namespace pscloud {
 // given again, and so is one whose worker is much slower than the others once there is nothing else to do.
 class WorkPool {
  public:
-  explicit WorkPool(std::vector<std::string> items, SlowWork slow = SlowWork::kRepeat);
+  // `homes`: of each item the worker that it is kept for (work_queue.h); none: they are for anybody.
+  explicit WorkPool(std::vector<std::string> items, SlowWork slow = SlowWork::kRepeat,
+                    std::vector<uint64_t> homes = {});
 
   // The items it was made of were these.
   bool was_made_of(const std::vector<std::string>& items) const { return hash_of(items) == hash_; }
 
   // An item for this worker, or whom it must wait for, or a pause, or that all is done.
   TakenMessage take(uint64_t session, Time now, const std::function<std::string(uint64_t)>& name_of);
+  // Of an item that is not done.
+  const std::string& text_of(uint64_t number) const { return items_[number].text; }
   // It would count.
   bool may_finish(uint64_t session, uint64_t number) const {
     return number < items_.size() && items_[number].held_by(session);
@@ -62,7 +66,7 @@ class WorkPool {
   const SlowWork slow_;
   const size_t count_;
   std::vector<Item> items_;  // none once all are done
-  std::deque<uint64_t> free_;
+  WorkQueue free_;
   std::set<uint64_t> held_;  // and not done
   size_t done_ = 0;
   bool paused_ = false;

@@ -59,7 +59,7 @@ class Oracle {
   void ends(uint32_t column, Life life);
   // Scheduler and servers died together and new ones began the job anew: what was before is no part of it.
   void begins_anew();
-  WorkOracle& work() { return work_; }
+  WorkOracle& work(uint32_t pool) { return work_[pool]; }
   Life life(uint32_t column) const { return workers_[column].life; }
 
   // A read is remembered when it is asked for and judged when it is answered. Violations come back as text.
@@ -101,7 +101,7 @@ class Oracle {
   uint32_t columns_;
   std::vector<Cell> cells_;
   std::vector<Worker> workers_;
-  WorkOracle work_;
+  std::map<uint32_t, WorkOracle> work_;                                        // by pool
   std::map<std::tuple<uint32_t, uint32_t, size_t, uint32_t>, uint32_t> seen_;  // reader, table, key, column
 };
 

@@ -1,6 +1,7 @@
 #include "engine/sim/script.h"
 
 #include <algorithm>
+#include <array>
 
 #include "engine/message.h"
 #include "engine/worker/slicer.h"
@@ -8,7 +9,11 @@
 namespace pscloud {
 
 namespace {
-constexpr const char* kPool = "work";
+// Pools, each with its tally, by how many are done.
+constexpr std::array<const char*, 4> kPools = {"work", "sum", "work again", "sum again"};
+constexpr uint32_t kSumPlace = 3;
+bool sums_up(uint32_t shared) { return shared % 2 == 1; }
+
 constexpr double kPauseChance = 0.2;
 constexpr Duration kWorkPause = std::chrono::milliseconds(50);
 }  // namespace
@@ -125,7 +130,7 @@ void Script::end_round() {
   operation_ = 0;
   ++round_;
   if (round_ > options_.rounds) {
-    return options_.work > 0 ? offer_work() : leave();
+    return options_.work > 0 ? share_work() : leave();
   }
   oracle_.ticked(options_.column);
   const bool barrier = options_.barrier_every > 0 && round_ % options_.barrier_every == 0;
@@ -167,9 +172,16 @@ void Script::ask_board(FrameType type, const SharedBuffer& payload, std::functio
                }));
 }
 
-void Script::offer_work() {
-  OfferWorkMessage offer{.pool = kPool, .items = {}, .slow = SlowWork::kRepeat};
-  for (uint32_t i = 0; i < options_.work; ++i) offer.items.push_back(fmt::format("item {}", i));
+void Script::share_work() {
+  if (shared_ == kPools.size()) return leave();
+  std::vector<std::string> items;
+  for (uint32_t i = 0; i < (sums_up(shared_) ? 1 : options_.work); ++i) items.push_back(fmt::format("item {}", i));
+  // Who sums up must not be at it when the others go on.
+  offer_work(items, sums_up(shared_) ? SlowWork::kAwait : SlowWork::kRepeat);
+}
+
+void Script::offer_work(const std::vector<std::string>& items, SlowWork slow) {
+  const OfferWorkMessage offer{.pool = kPools[shared_], .items = items, .slow = slow};
   ask_board<YesNoMessage>(FrameType::kOfferWork, encode(offer), [this](const YesNoMessage& same) {
     if (!same.yes) violation_("the work is not that which was offered");
     take_work();
@@ -178,53 +190,71 @@ void Script::offer_work() {
 
 void Script::take_work() {
   if (dead_ || ended_) return;
-  ask_board<TakenMessage>(FrameType::kTakeWork, encode(TextMessage{kPool}), [this](const TakenMessage& taken) {
+  const TextMessage pool{kPools[shared_]};
+  ask_board<TakenMessage>(FrameType::kTakeWork, encode(pool), [this](const TakenMessage& taken) {
     switch (taken.state) {
-      case TakenMessage::State::kGiven: {
-        const uint64_t number = taken.item.number;
-        if (taken.item.text != fmt::format("item {}", number)) violation_("an item of work is not what was offered");
-        violation_(oracle_.work().given(number, taken.item.repeated));
-        if (random_.chance(kPauseChance)) pause_work(number + 1, true, [] {});
-        return later_(Duration(1 + static_cast<int64_t>(random_.below(options_.think_max.count() + 1))),
-                      [this, number] { finish_work(number); });
-      }
+      case TakenMessage::State::kGiven: return begin_item(taken.item);
       case TakenMessage::State::kWait:
         if (taken.waiting_for.empty()) violation_("a worker waits for work and is not told for whom");
         return later_(kWorkPause, [this] { take_work(); });
       case TakenMessage::State::kPause: return pause_work(taken.item.number, false, [this] { take_work(); });
       case TakenMessage::State::kEnd: break;
     }
-    violation_(oracle_.work().ended(options_.work));
-    check_tally();
+    end_work();
   });
+}
+
+void Script::begin_item(const WorkItem& item) {
+  const uint64_t number = item.number;
+  if (item.text != fmt::format("item {}", number)) violation_("an item of work is not what was offered");
+  violation_(oracle_.work(shared_).given(number, item.repeated));
+  if (random_.chance(kPauseChance)) pause_work(number + 1, true, [] {});
+  const auto finish = [this, number] { finish_work(number); };
+  const Duration pause(1 + static_cast<int64_t>(random_.below(options_.think_max.count() + 1)));
+  if (!sums_up(shared_)) return later_(pause, finish);
+  // It is not forgotten before this one says that it is summed up.
+  check_tally(kPools[shared_ - 1], [this, pause, finish] { later_(pause, finish); });
 }
 
 // Begins a pause, or ends the one of this number, whoever has begun it.
 void Script::pause_work(uint64_t number, bool begins, std::function<void()> then) {
-  const PauseWorkMessage message{.pool = kPool, .number = number, .begins = begins};
+  const PauseWorkMessage message{.pool = kPools[shared_], .number = number, .begins = begins};
   ask_board<YesNoMessage>(FrameType::kPauseWork, encode(message),
                           [then = std::move(then)](const YesNoMessage&) { then(); });
 }
 
 void Script::finish_work(uint64_t number) {
   if (dead_ || ended_) return;
-  oracle_.work().finishes(number);
-  const FinishWorkMessage finish{.pool = kPool, .number = number, .addends = {{.place = 3, .value = 1}}};
+  oracle_.work(shared_).finishes(number);
+  FinishWorkMessage finish{.pool = kPools[shared_], .number = number, .addends = {{kSumPlace, 1}}, .forgets = {}};
+  if (sums_up(shared_)) {
+    finish.addends[0].value = options_.work;
+    finish.forgets = kPools[shared_ - 1];
+  }
   ask_board<YesNoMessage>(FrameType::kFinishWork, encode(finish), [this, number](const YesNoMessage& counts) {
-    if (counts.yes) violation_(oracle_.work().counted(number));
+    if (counts.yes) violation_(oracle_.work(shared_).counted(number));
     take_work();
   });
 }
 
-// Every item has added 1 to it, and none twice.
-void Script::check_tally() {
-  const TallyMessage message{.tally = kPool, .addends = {}, .first = 3, .count = 1};
-  ask_board<TallyReplyMessage>(FrameType::kTally, encode(message), [this](const TallyReplyMessage& reply) {
-    if (reply.sums != std::vector<double>{static_cast<double>(options_.work)}) {
-      violation_(fmt::format("{} items of work add up to {}", options_.work, reply.sums.empty() ? 0 : reply.sums[0]));
-    }
-    leave();
-  });
+void Script::end_work() {
+  violation_(oracle_.work(shared_).ended(sums_up(shared_) ? 1 : options_.work));
+  const uint32_t done = shared_++;
+  if (!sums_up(done)) return share_work();
+  check_tally(kPools[done], [this] { share_work(); });
+}
+
+// Every item has added to it once: together as many as there are.
+void Script::check_tally(const char* tally, std::function<void()> then) {
+  const TallyMessage message{.tally = tally, .addends = {}, .first = kSumPlace, .count = 1};
+  ask_board<TallyReplyMessage>(FrameType::kTally, encode(message),
+                               [this, tally, then = std::move(then)](const TallyReplyMessage& reply) {
+                                 if (reply.sums != std::vector<double>{static_cast<double>(options_.work)}) {
+                                   violation_(fmt::format("{} items of work add up to {} in '{}'", options_.work,
+                                                          reply.sums.empty() ? 0 : reply.sums[0], tally));
+                                 }
+                                 then();
+                               });
 }
 
 }  // namespace pscloud

@@ -13,7 +13,8 @@ namespace pscloud {
 
 // What one incarnation of a worker does in a simulated job: creates the tables, then rounds of pushes and pulls on
 // random keys, some waited for and some not, clocks, barriers; then shares the work with the others, with pauses, until
-// all of it is done; then goodbye. Tells the oracle everything.
+// all of it is done, and the same work once more, after each of which one of them sums it up for all; then goodbye.
+// Tells the oracle everything.
 class Script {
  public:
   struct Options {
@@ -40,11 +41,14 @@ class Script {
   std::vector<size_t> choose_keys(uint32_t table, bool range);
   void think();  // then next()
   void end_round();
-  void offer_work();
+  void share_work();
+  void offer_work(const std::vector<std::string>& items, SlowWork slow);
   void take_work();
+  void begin_item(const WorkItem& item);
+  void end_work();
   void pause_work(uint64_t number, bool begins, std::function<void()> then);
   void finish_work(uint64_t number);
-  void check_tally();
+  void check_tally(const char* tally, std::function<void()> then);
   void leave();
   template <class Message>
   void ask_board(FrameType type, const SharedBuffer& payload, std::function<void(const Message&)> then);
@@ -60,6 +64,7 @@ class Script {
   std::vector<std::shared_ptr<const TableSpec>> specs_;
   uint32_t round_ = 0;
   uint32_t operation_ = 0;
+  uint32_t shared_ = 0;  // pools of work that are done: the items, their sum, the items again, their sum
   bool ended_ = false;
   bool dead_ = false;
   Error error_{Code::kUnavailable, ""};

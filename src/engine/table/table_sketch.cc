@@ -1,6 +1,7 @@
 #include "engine/table/table_sketch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/table/table_check.h"
@@ -18,8 +19,8 @@ SketchProbes sketch_probes(Key key) {
   return {hash, (hash >> 17) | (hash << 15)};
 }
 
-SketchTable::SketchTable(const TableSpec& spec, uint64_t cells)
-    : spec_(spec), cells_(std::clamp(cells, kCellsMin, kCellsMax)) {}
+SketchTable::SketchTable(const TableSpec& spec, uint64_t first_cell, uint64_t cells)
+    : spec_(spec), first_cell_(first_cell), cells_(std::clamp(cells, kCellsMin, kCellsMax)) {}
 
 Result<> SketchTable::push(std::span<const Key> keys, std::span<const float> values, RowMemo* /*memo*/) {
   TRY(check(keys, values));
@@ -82,11 +83,48 @@ Result<std::span<const float>> SketchTable::view_range(uint64_t /*first*/, uint6
   return no_rows();
 }
 Result<> SketchTable::prepare_push_range(uint64_t /*first*/, std::span<const float> /*values*/) { return no_rows(); }
-Result<> SketchTable::set(std::span<const Key>, std::span<const float>, ScanKind) { return no_rows(); }
 Result<PublishedRows> SketchTable::publish(const Lender& /*lend*/) { return no_rows(); }
 
-ScannedRows SketchTable::scan(uint64_t first, uint64_t /*rows_max*/, ScanKind /*kind*/) const {
-  return {.next = first};
+ScannedRows SketchTable::scan(uint64_t first, uint64_t rows_max, ScanKind kind) const {
+  ScannedRows rows{.next = first};
+  if (kind != ScanKind::kState) return rows;
+  const uint64_t count = (cells_.size() + kCellsInRow - 1) / kCellsInRow;
+  for (; rows.next < count && rows.next - first < rows_max; ++rows.next) {
+    const size_t begin = rows.next * kCellsInRow;
+    const auto cells = std::span(cells_).subspan(begin, std::min(kCellsInRow, cells_.size() - begin));
+    if (std::ranges::all_of(cells, [](uint8_t cell) { return cell == 0; })) continue;
+    rows.keys.push_back(first_cell_ + begin);
+    // Whole numbers of 24 bits, which a float has exactly.
+    std::array<uint32_t, kFloatsInRow> packed{};
+    for (size_t i = 0; i < cells.size(); ++i) packed[i / 3] |= uint32_t{cells[i]} << (i % 3 * 8);
+    for (const uint32_t three : packed) rows.floats.push_back(static_cast<float>(three));
+  }
+  rows.nonzero = rows.keys.size();
+  return rows;
+}
+
+Result<> SketchTable::set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) {
+  if (kind != ScanKind::kState) return no_rows();
+  TRY(check_float_count(keys.size(), kFloatsInRow, floats.size()).at("table " + spec_.name));
+  for (const Key key : keys) {
+    const uint64_t begin = key - first_cell_;
+    if (key < first_cell_ || begin >= cells_.size() || begin % kCellsInRow != 0) {
+      return invalid("table {}: no row of cells begins at {} here", spec_.name, key);
+    }
+  }
+  for (const float three : floats) {
+    if (!(three >= 0 && three < 1 << 24 && three == std::floor(three))) {
+      return invalid("table {}: {} is not three counts", spec_.name, three);
+    }
+  }
+  for (size_t row = 0; row < keys.size(); ++row) {
+    const size_t begin = keys[row] - first_cell_;
+    for (size_t i = 0; i < kCellsInRow && begin + i < cells_.size(); ++i) {
+      const auto packed = static_cast<uint32_t>(floats[row * kFloatsInRow + i / 3]);
+      cells_[begin + i] = std::min(kCountMax, static_cast<uint8_t>(packed >> (i % 3 * 8)));
+    }
+  }
+  return {};
 }
 
 }  // namespace pscloud

@@ -24,7 +24,8 @@ class SketchTable final : public TableStore {
   static constexpr uint64_t kCellsMin = 64;
   static constexpr uint64_t kCellsMax = UINT32_MAX;
 
-  SketchTable(const TableSpec& spec, uint64_t cells);
+  // `first_cell`: its number among those of all owners.
+  SketchTable(const TableSpec& spec, uint64_t first_cell, uint64_t cells);
 
   Result<> push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
   Result<> pull(std::span<const Key> keys, std::span<float> out, RowMemo* memo) const override;
@@ -32,19 +33,23 @@ class SketchTable final : public TableStore {
                      RowMemo* memo) override;
   Result<> prepare_push(std::span<const Key> keys, std::span<const float> values, RowMemo* memo) override;
 
-  // A sketch knows no rows.
+  // A sketch knows no rows, but to be written down and set again it is told as such, in kState only: each is
+  // kCellsInRow cells, three in a float, under the number of the first. Rows without counts are left out.
+  static constexpr size_t kFloatsInRow = 64;
+  static constexpr size_t kCellsInRow = 3 * kFloatsInRow;
+  Result<> set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) override;
+  ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const override;
+
   Result<> push_range(uint64_t first, std::span<const float> values) override;
   Result<> pull_range(uint64_t first, std::span<float> out) const override;
   Result<> push_pull_range(uint64_t first, std::span<const float> values, std::span<float> out) override;
   Result<std::span<const float>> view_range(uint64_t first, uint64_t count) const override;
   Result<> prepare_push_range(uint64_t first, std::span<const float> values) override;
-  Result<> set(std::span<const Key> keys, std::span<const float> floats, ScanKind kind) override;
   Result<PublishedRows> publish(const Lender& lend) override;
-  ScannedRows scan(uint64_t first, uint64_t rows_max, ScanKind kind) const override;
 
   const TableSpec& spec() const override { return spec_; }
   uint64_t rows() const override { return 0; }
-  size_t state_width() const override { return 0; }
+  size_t state_width() const override { return kFloatsInRow - 1; }
   uint64_t bytes() const override { return cells_.size(); }
 
  private:
@@ -53,6 +58,7 @@ class SketchTable final : public TableStore {
   Result<> check(std::span<const Key> keys, std::span<const float> values) const;
 
   const TableSpec spec_;
+  const uint64_t first_cell_;
   std::vector<uint8_t> cells_;
 };
 

@@ -78,6 +78,44 @@ TEST(SketchTable, RefusesWhatIsNoCount) {
   EXPECT_THAT(out, ElementsAre(0, 0));
 }
 
+TEST(SketchTable, IsTheSameAfterItWasWrittenDownAndSet) {
+  TableSpec spec{.name = "counts", .kind = TableKind::kSketch, .rows = 5000};
+  spec.hashes = 2;
+  SketchTable table(spec, 1000, 1001);
+  SketchTable copy(spec, 1000, 1001);
+  std::vector<Key> keys;
+  std::vector<float> counts;
+  for (Key key = 0; key < 40; ++key) {
+    keys.push_back(key * 77);
+    counts.push_back(static_cast<float>(key * 7));
+  }
+  ASSERT_TRUE(table.push(keys, counts, nullptr));
+  uint64_t scans = 0;
+  for (uint64_t first = 0;; ++scans) {
+    const ScannedRows rows = table.scan(first, 2, ScanKind::kState);
+    if (rows.next == first) break;
+    first = rows.next;
+    for (const Key key : rows.keys) EXPECT_TRUE(key >= 1000 && key < 2001) << key;
+    ASSERT_TRUE(copy.set(rows.keys, rows.floats, ScanKind::kState));
+  }
+  EXPECT_EQ(scans, 3u);  // of six rows
+  std::vector<float> out(keys.size());
+  std::vector<float> copied(keys.size());
+  ASSERT_TRUE(table.pull(keys, out, nullptr));
+  ASSERT_TRUE(copy.pull(keys, copied, nullptr));
+  EXPECT_EQ(out, copied);
+  EXPECT_EQ(table.scan(0, 100, ScanKind::kState), copy.scan(0, 100, ScanKind::kState));
+  EXPECT_TRUE(SketchTable(spec, 0, 1000).scan(0, 100, ScanKind::kState).keys.empty());  // zeros need no room
+
+  const std::vector<float> row(SketchTable::kFloatsInRow);
+  EXPECT_FALSE(copy.set(std::vector<Key>{999}, row, ScanKind::kState));
+  EXPECT_FALSE(copy.set(std::vector<Key>{1001}, row, ScanKind::kState));
+  EXPECT_FALSE(copy.set(std::vector<Key>{2152}, row, ScanKind::kState));
+  EXPECT_FALSE(copy.set(std::vector<Key>{1000}, std::vector<float>(row.size(), 0.5f), ScanKind::kState));
+  EXPECT_FALSE(copy.set(std::vector<Key>{1000}, std::vector<float>(row.size(), 1 << 24), ScanKind::kState));
+  EXPECT_FALSE(copy.set(std::vector<Key>{1000}, std::vector<float>{1}, ScanKind::kAll));
+}
+
 TEST(SketchTable, IsWithinItsLimit) {
   TableSpec spec{.name = "counts", .kind = TableKind::kSketch, .rows = 1000};
   spec.hashes = 2;

@@ -32,7 +32,7 @@ Result<std::unique_ptr<TableStore>> TableStore::make(const TableSpec& spec, cons
       return invalid("table {}: {} cells are more than its limit of {} bytes on one server owner", spec.name, row_count,
                      limit);
     }
-    return std::make_unique<SketchTable>(spec, row_count);
+    return std::make_unique<SketchTable>(spec, first_row, row_count);
   }
 
   CHECK(first_row <= spec.rows && row_count <= spec.rows - first_row);

@@ -41,7 +41,7 @@ Result<> check_set_request(const TableSpec& spec, std::span<const Key> keys, siz
                    spec.width);
   }
   for (const Key key : keys) {
-    if (spec.kind == TableKind::kDense && key >= spec.rows)
+    if (spec.kind != TableKind::kSparse && key >= spec.rows)
       return invalid("row {} of table '{}': it has {}", key, spec.name, spec.rows);
   }
   return {};

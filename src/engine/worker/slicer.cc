@@ -137,7 +137,7 @@ std::vector<Slice> slice_keys(FrameType type, TableId table, const std::shared_p
 
 std::vector<Slice> slice_rows_to_set(TableId table, const TableSpec& spec, uint32_t owners, std::span<const Key> keys,
                                      std::span<const float> floats, ScanKind kind) {
-  const bool dense = spec.kind == TableKind::kDense;
+  const bool by_number = spec.kind != TableKind::kSparse;  // of rows, or of a sketch's cells
   const size_t each = keys.empty() ? 0 : floats.size() / keys.size();
   const size_t most = rows_per_part(sizeof(Key) + each * sizeof(float));
   std::vector<Slice> slices;
@@ -151,7 +151,7 @@ std::vector<Slice> slice_rows_to_set(TableId table, const TableSpec& spec, uint3
     slice.part.raw = encode(std::exchange(gathered[owner], {}));
   };
   for (size_t i = 0; i < keys.size(); ++i) {
-    const uint32_t owner = dense ? owner_of_row(keys[i], spec.rows, owners) : owner_of(keys[i], owners);
+    const uint32_t owner = by_number ? owner_of_row(keys[i], spec.rows, owners) : owner_of(keys[i], owners);
     SetRowsMessage& message = gathered[owner];
     message.keys.push_back(keys[i]);
     const auto row = floats.subspan(i * each, each);

@@ -223,9 +223,12 @@ class WorkerImpl final : public Worker {
   Result<bool> pause_work(std::string_view pool, uint64_t number) override { return pause(pool, number, true); }
   Result<bool> resume_work(std::string_view pool, uint64_t number) override { return pause(pool, number, false); }
 
-  Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends) override {
-    const FinishWorkMessage message{
-        .pool = std::string(pool), .number = number, .addends = {addends.begin(), addends.end()}};
+  Result<bool> finish_work(std::string_view pool, uint64_t number, std::span<const Addend> addends,
+                           std::string_view forgets) override {
+    const FinishWorkMessage message{.pool = std::string(pool),
+                                    .number = number,
+                                    .addends = {addends.begin(), addends.end()},
+                                    .forgets = std::string(forgets)};
     return TRY(ask_board<YesNoMessage>(FrameType::kFinishWork, pool, encode(message))).yes;
   }
 

@@ -1,0 +1,98 @@
+#include "data/minibatch_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace pscloud {
+
+MinibatchReader::MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows,
+                                 const CachePlace& cache)
+    : rows_(rows),
+      counting_(store,
+                [this](size_t bytes) {
+                  stored_bytes_ += bytes;
+                  return Result<>();
+                }),
+      text_(counting_, make_parser(format, ignore_groups)) {
+  if (cache.store == nullptr) return;
+  const char* const groups = ignore_groups ? "without groups" : "with groups";
+  cache_.emplace(store, *cache.store, cache.prefix,
+                 fmt::format("{} {} {} rows", static_cast<int>(format), groups, rows));
+}
+
+Result<> MinibatchReader::open(const FilePart& part, bool keep) {
+  part_ = part;
+  given_ = 0;
+  bytes_before_ = stored_bytes_;
+  summary_ = {};
+  cached_.reset();
+  writing_.reset();
+  if (cache_) cached_ = TRY(cache_->open(part));
+  if (cached_) return {};
+  if (cache_ && keep) {
+    auto writer = cache_->create(part);
+    if (writer) {
+      writing_ = *std::move(writer);
+    } else {
+      keep_none(writer.error());
+    }
+  }
+  return text_.open(part);
+}
+
+// What cannot be kept is read again.
+void MinibatchReader::keep_none(const Error& why) {
+  writing_.reset();
+  if (std::exchange(complained_, true)) return;
+  log_warning("{}; what is not kept is read from its file again", why.message);
+}
+
+Result<bool> MinibatchReader::next(NumberedRows& out) { return cached_ ? next_cached(out) : next_of_text(out); }
+
+Result<bool> MinibatchReader::next_cached(NumberedRows& out) {
+  const auto more = cached_->next(out);
+  if (more) {
+    given_ += *more ? out.size() : 0;
+    if (!*more) {
+      summary_ = cached_->summary();
+      stored_bytes_ += summary_.stored_bytes;
+    }
+    return *more;
+  }
+  if (more.error().code != Code::kCorrupt) return more.error();
+  log_warning("{}; the rest of {} is read from its file", more.error().message, part_.uri);
+  cached_.reset();
+  TRY(text_.open(part_));
+  // What came before was right.
+  for (uint64_t left = given_; left > 0;) {
+    const size_t skipped = TRY(text_.next(std::min<uint64_t>(left, rows_))).rows();
+    if (skipped == 0) break;
+    left -= skipped;
+  }
+  return next_of_text(out);
+}
+
+Result<bool> MinibatchReader::next_of_text(NumberedRows& out) {
+  const RowSlice rows = TRY(text_.next(rows_));
+  summary_.bad = text_.bad_lines();
+  if (rows.rows() == 0) {
+    summary_.stored_bytes = stored_bytes_ - bytes_before_;
+    if (writing_) {
+      if (const auto kept = writing_->commit(summary_); !kept) keep_none(kept.error());
+      writing_.reset();
+    }
+    return false;
+  }
+  localizer_.localize(rows.keys);
+  out.assign(rows, localizer_.keys(), localizer_.columns());
+  given_ += rows.rows();
+  if (writing_) {
+    if (const auto kept = writing_->write(out); !kept) keep_none(kept.error());
+  }
+  return true;
+}
+
+}  // namespace pscloud
