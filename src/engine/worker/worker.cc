@@ -21,7 +21,7 @@ namespace {
 // Errors of requests whose tickets were dropped that are shown; after these it is noise.
 constexpr int kUnheardMax = 5;
 // Between two questions for work while others have it all.
-constexpr Duration kTakePauseFirst = std::chrono::milliseconds(5);
+constexpr Duration kTakePauseFirst = std::chrono::milliseconds(1);
 constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
 constexpr Duration kTakeComplaintEvery = std::chrono::seconds(5);
 
