@@ -13,7 +13,7 @@ namespace pscloud {
 namespace {
 
 constexpr uint64_t kPartBytesMax = 64 << 20;
-constexpr uint64_t kPartBytesMin = 1 << 20;
+constexpr uint64_t kPartBytesMin = 256 << 10;  // as much as is read at a time
 constexpr uint64_t kPartsWanted = 64;
 constexpr uint64_t kPartsMax = 100000;
 constexpr uint32_t kCountsAtATime = 1 << 16;
