@@ -1,16 +1,14 @@
 #include "io/http_client.h"
 
-#include <curl/curl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <thread>
 
-#include "base/check.h"
 #include "base/log.h"
+#include "io/http_client_curl.h"
 #include "net/sigpipe.h"
 
 namespace pscloud {
@@ -20,19 +18,12 @@ using std::chrono::milliseconds;
 
 constexpr size_t kHeadersMax = 200;
 constexpr size_t kHeaderBytesMax = 16 << 10;
-constexpr long kBytesPerSecondMin = 1024;
-constexpr long kRedirectsMax = 5;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kPauseMax{5000};
 constexpr milliseconds kPauseStep{20};
 constexpr int kTriesToResolve = 3;  // a name that is not known is mostly one that is wrong
 constexpr int kTriesUntold = 3;
 constexpr int kTriesToPutAway = 3;
-
-void start_curl() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  CHECK(started == CURLE_OK, "libcurl does not start: {}", curl_easy_strerror(started));
-}
 
 // What the callbacks of one try work on.
 struct Exchange {
@@ -70,119 +61,52 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Exchange*>(user)->ended() ? 1 : 0;
 }
 
-bool may_pass(int status) {
+bool status_may_pass(int status) {
   return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
 // How often to try after such a failure; 1: it will not pass.
 int tries_after(CURLcode code, int tries) {
-  switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY: return std::min(tries, kTriesToResolve);
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_SSL_CONNECT_ERROR: return tries;
-    default: return 1;
-  }
+  if (!may_pass(code)) return 1;
+  const bool no_name = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY;
+  return no_name ? std::min(tries, kTriesToResolve) : tries;
+}
+
+CURLcode perform(CurlHandle& handle, const HttpRequest& request, const HttpOptions& options, Exchange& exchange) {
+  handle.prepare(request, options);
+  handle.set(CURLOPT_WRITEFUNCTION, on_body);
+  handle.set(CURLOPT_WRITEDATA, &exchange);
+  handle.set(CURLOPT_HEADERFUNCTION, on_header);
+  handle.set(CURLOPT_HEADERDATA, &exchange);
+  handle.set(CURLOPT_XFERINFOFUNCTION, on_progress);
+  handle.set(CURLOPT_XFERINFODATA, &exchange);
+  handle.set(CURLOPT_NOPROGRESS, 0L);
+  const SigpipeBlock no_sigpipe;
+  const CURLcode code = curl_easy_perform(handle.get());
+  exchange.response.status = handle.status();
+  return code;
 }
 
 }  // namespace
-
-struct HttpClient::Handle {
-  Handle() : curl(curl_easy_init()) { CHECK(curl != nullptr, "libcurl gives no handle"); }
-  ~Handle() { curl_easy_cleanup(curl); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-
-  template <class T>
-  void set(CURLoption option, T value) {
-    const CURLcode code = curl_easy_setopt(curl, option, value);
-    CHECK(code == CURLE_OK, "libcurl refuses option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
-  }
-
-  CURLcode perform(const HttpRequest& request, const HttpOptions& options, Exchange& exchange);
-
-  CURL* curl;
-  std::array<char, CURL_ERROR_SIZE> complaint{};
-};
-
-CURLcode HttpClient::Handle::perform(const HttpRequest& request, const HttpOptions& options, Exchange& exchange) {
-  curl_easy_reset(curl);  // but its connections
-  complaint.fill('\0');
-  set(CURLOPT_ERRORBUFFER, complaint.data());
-  set(CURLOPT_URL, request.url.c_str());
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_REDIR_PROTOCOLS_STR, request.url.starts_with("https:") ? "https" : "http,https");
-  set(CURLOPT_FOLLOWLOCATION, request.follow ? 1L : 0L);
-  set(CURLOPT_MAXREDIRS, kRedirectsMax);
-  set(CURLOPT_PATH_AS_IS, 1L);  // ".." may be part of a key
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
-  set(CURLOPT_TIMEOUT_MS, static_cast<long>(options.total_timeout.count()));
-  set(CURLOPT_LOW_SPEED_LIMIT, kBytesPerSecondMin);
-  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall.count()));
-  if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
-  if (!options.proxy) set(CURLOPT_PROXY, "");
-
-  if (request.method == "HEAD") {
-    set(CURLOPT_NOBODY, 1L);
-  } else if (!request.body.empty() || request.method == "PUT" || request.method == "POST") {
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-    set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());  // not copied
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  } else {
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  }
-  curl_slist* lines = curl_slist_append(nullptr, "Expect:");  // costs a round, and some servers a second of silence
-  bool typed = false;
-  for (const auto& [name, value] : request.headers) {
-    lines = curl_slist_append(lines, fmt::format("{}: {}", name, value).c_str());
-    typed = typed || name == "content-type";
-  }
-  if (!typed) lines = curl_slist_append(lines, "Content-Type:");  // or curl takes the body for a form
-  set(CURLOPT_HTTPHEADER, lines);
-
-  set(CURLOPT_WRITEFUNCTION, on_body);
-  set(CURLOPT_WRITEDATA, &exchange);
-  set(CURLOPT_HEADERFUNCTION, on_header);
-  set(CURLOPT_HEADERDATA, &exchange);
-  set(CURLOPT_XFERINFOFUNCTION, on_progress);
-  set(CURLOPT_XFERINFODATA, &exchange);
-  set(CURLOPT_NOPROGRESS, 0L);
-  const SigpipeBlock no_sigpipe;
-  const CURLcode code = curl_easy_perform(curl);
-  curl_slist_free_all(lines);
-  long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  exchange.response.status = static_cast<int>(status);
-  return code;
-}
 
 std::string HttpResponse::header(std::string_view name) const {
   const auto found = std::ranges::find(headers, name, [](const auto& one) -> std::string_view { return one.first; });
   return found == headers.end() ? "" : found->second;
 }
 
-HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)), random_(Random::from_system()) {
-  start_curl();
-}
+HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)), random_(Random::from_system()) {}
 
 HttpClient::~HttpClient() = default;
 
-std::unique_ptr<HttpClient::Handle> HttpClient::take_handle() {
+std::unique_ptr<CurlHandle> HttpClient::take_handle() {
   MutexLock lock(mutex_);
-  if (idle_.empty()) return std::make_unique<Handle>();
+  if (idle_.empty()) return std::make_unique<CurlHandle>();
   auto handle = std::move(idle_.back());
   idle_.pop_back();
   return handle;
 }
 
-void HttpClient::give_back(std::unique_ptr<Handle> handle) {
+void HttpClient::give_back(std::unique_ptr<CurlHandle> handle) {
   MutexLock lock(mutex_);
   idle_.push_back(std::move(handle));
 }
@@ -207,7 +131,7 @@ bool HttpClient::pause(milliseconds time, const HttpRequest& request, const std:
 }
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare& prepare, std::stop_token stop) {
-  const std::string host(host_of(request.url));
+  const std::string host = options_.peer.empty() ? std::string(host_of(request.url)) : options_.peer;
   const int tries_allowed = request.must_end ? std::min(options_.tries, kTriesToPutAway) : options_.tries;
   for (int tries = 1;; ++tries) {
     HttpRequest prepared = request;
@@ -216,8 +140,8 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare&
     exchange.bytes_max = request.response_bytes_max;
     exchange.ended = [&] { return wants_no_more(request, stop); };
     auto handle = take_handle();
-    const CURLcode code = handle->perform(prepared, options_, exchange);
-    const std::string why = handle->complaint[0] != '\0' ? handle->complaint.data() : curl_easy_strerror(code);
+    const CURLcode code = perform(*handle, prepared, options_, exchange);
+    const std::string why = handle->why(code);
     give_back(std::move(handle));
     exchange.response.tries = tries;
     if (wants_no_more(request, stop)) return job_failed("{}: interrupted", host);
@@ -225,13 +149,13 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Prepare&
 
     const bool answered = code == CURLE_OK;
     const int tries_max =
-        answered ? (may_pass(exchange.response.status) ? tries_allowed : 1) : tries_after(code, tries_allowed);
+        answered ? (status_may_pass(exchange.response.status) ? tries_allowed : 1) : tries_after(code, tries_allowed);
     const std::string what = answered ? fmt::format("status {}", exchange.response.status) : why;
     if (tries >= tries_max) {
       if (answered) return std::move(exchange.response);
       const std::string tried = tries > 1 ? fmt::format(" ({} tries)", tries) : "";
       if (code == CURLE_OPERATION_TIMEDOUT) return timed_out("{} does not answer: {}{}", host, what, tried);
-      if (tries_after(code, 2) > 1) return unavailable("{} cannot be reached: {}{}", host, what, tried);
+      if (may_pass(code)) return unavailable("{} cannot be reached: {}{}", host, what, tried);
       return job_failed("{}: {}", host, what);
     }
     if (tries >= kTriesUntold) log_warning("{}: {}; tries again ({} of {})", host, what, tries + 1, tries_max);

@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/mutex.h"
 #include "base/random.h"
 #include "pscloud/error.h"
 
 namespace pscloud {
+
+class CurlHandle;
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case
 
@@ -45,7 +48,14 @@ struct HttpOptions {
   std::chrono::milliseconds total_timeout{0};  // of one try; 0: as long as bytes come
   std::function<bool()> cancelled = {};        // asked by any thread, about once a second or more
   std::string ca_file = {};                    // instead of the system's authorities
+  std::string ca_pem = {};                     // the same, by content
+  std::string certificate_pem = {};            // our own, for servers that ask who we are
+  std::string key_pem = {};                    // of that certificate
   bool proxy = true;                           // as http_proxy, https_proxy and no_proxy say
+  std::string unix_socket = {};                // connects there, whatever the URL says
+  // Is given the other end of each new connection, a stream socket, and brings it to the server, whatever the URL says.
+  std::function<Result<>(Fd)> carry = {};
+  std::string peer = {};  // for messages; else the host of the URL
 };
 
 // Sends requests over HTTP and HTTPS, and again if the network or the server fails in a way that may pass: no
@@ -66,16 +76,15 @@ class HttpClient {
   Result<HttpResponse> send(const HttpRequest& request, const Prepare& prepare = {}, std::stop_token stop = {});
 
  private:
-  struct Handle;
-  std::unique_ptr<Handle> take_handle() EXCLUDES(mutex_);
-  void give_back(std::unique_ptr<Handle> handle) EXCLUDES(mutex_);
+  std::unique_ptr<CurlHandle> take_handle() EXCLUDES(mutex_);
+  void give_back(std::unique_ptr<CurlHandle> handle) EXCLUDES(mutex_);
   bool wants_no_more(const HttpRequest& request, const std::stop_token& stop) const;
   std::chrono::milliseconds pause_before(int next_try) EXCLUDES(mutex_);
   bool pause(std::chrono::milliseconds time, const HttpRequest& request, const std::stop_token& stop) const;
 
   const HttpOptions options_;
   Mutex mutex_;
-  std::vector<std::unique_ptr<Handle>> idle_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<CurlHandle>> idle_ GUARDED_BY(mutex_);
   Random random_ GUARDED_BY(mutex_);
 };
 

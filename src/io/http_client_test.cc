@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 
 #include "base/log.h"
+#include "io/http_client_streams.h"
 #include "io/scripted_http_server.h"
 
 namespace pscloud {
@@ -120,6 +122,72 @@ TEST_F(HttpClientTest, EndsWhenTheUserWantsNoMore) {
   cancelled = false;
   HttpClient patient({.tries = 2, .cancelled = [&] { return cancelled.load(); }});
   EXPECT_EQ(patient.send({.url = server.url(), .must_end = true}).value().status, 503);
+}
+
+TEST_F(HttpClientTest, SpeaksThroughASocketOfTheFileSystem) {
+  const std::string path = testing::TempDir() + "http_client_test." + std::to_string(::getpid());
+  ScriptedHttpServer server([](const std::string&) { return ScriptedHttpServer::text(200, "here"); }, path);
+  HttpClient client({.unix_socket = path});
+  EXPECT_EQ(client.send({.url = "http://nowhere.invalid/a"}).value().body, "here");
+  EXPECT_THAT(server.requests().at(0), StartsWith("GET /a HTTP/1.1\r\nHost: nowhere.invalid\r\n"));
+  ::unlink(path.c_str());
+  HttpClient late({.tries = 1, .unix_socket = path, .peer = "the engine"});
+  EXPECT_THAT(late.send({.url = "http://nowhere.invalid/a"}).error().message,
+              StartsWith("the engine cannot be reached"));
+}
+
+TEST_F(HttpClientTest, SpeaksThroughConnectionsThatOthersCarry) {
+  std::vector<std::jthread> servers;  // they end when the client has closed what it kept, before them
+  HttpClient client({.carry = [&](Fd connection) -> Result<> {
+    servers.emplace_back([fd = std::move(connection)] {
+      char buffer[4096];
+      const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere";
+      while (::recv(fd.get(), buffer, sizeof buffer, 0) > 0) {
+        CHECK(::send(fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(answer.size()));
+      }
+    });
+    return {};
+  }});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.send({.url = "http://nowhere.invalid/"}).value().body, "here");
+  // One each: libcurl 7.88 takes a connection to a socket without a file for one whose host is still looked up.
+  EXPECT_EQ(servers.size(), 3u);
+  HttpClient lonely({.tries = 1, .carry = [](const Fd&) -> Result<> { return unavailable("no ssh"); }});
+  EXPECT_THAT(lonely.send({.url = "http://nowhere.invalid/"}).error().message, HasSubstr("no ssh"));
+}
+
+TEST_F(HttpClientTest, StreamsComeAsTheyAreAndEnd) {
+  ScriptedHttpServer server([](const std::string& request) {
+    return ScriptedHttpServer::text(request.starts_with("GET /bad") ? 404 : 200, "lines\n");
+  });
+  HttpStreams streams({});
+  const uint64_t good = streams.open({.url = server.url() + "/good"});
+  const uint64_t bad = streams.open({.url = server.url() + "/bad"});
+  const uint64_t closed = streams.open({.url = server.url() + "/good"});
+  streams.close(closed);
+  std::map<uint64_t, std::string> bytes;
+  std::map<uint64_t, int> ended;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (ended.size() < 2 && std::chrono::steady_clock::now() < deadline) {
+    for (const HttpStreams::Event& event : streams.wait(deadline, -1)) {
+      bytes[event.stream] += event.bytes;
+      if (event.ended) ended[event.stream] = event.status;
+      EXPECT_EQ(event.error, "");
+    }
+  }
+  EXPECT_THAT(ended, testing::ElementsAre(testing::Pair(good, 200), testing::Pair(bad, 404)));
+  EXPECT_EQ(bytes[good], "lines\n");
+}
+
+TEST_F(HttpClientTest, AWaitForStreamsEndsWhenItIsWoken) {
+  HttpStreams streams({});
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  ASSERT_EQ(::write(write_end.get(), "x", 1), 1);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(streams.wait(start + std::chrono::seconds(60), read_end.get()).empty());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST(HttpUrl, HasAHost) {

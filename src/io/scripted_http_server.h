@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -25,15 +26,19 @@ class ScriptedHttpServer {
   using Answer = std::function<std::string(const std::string& request)>;
 
   explicit ScriptedHttpServer(Answer answer) : answer_(std::move(answer)) {
-    listener_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    CHECK(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    listen_on_loopback();
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+
+  // On a socket of the file system instead.
+  ScriptedHttpServer(Answer answer, const std::string& unix_socket) : answer_(std::move(answer)) {
+    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    CHECK(unix_socket.size() < sizeof address.sun_path);
+    unix_socket.copy(address.sun_path, unix_socket.size());
+    CHECK(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     CHECK(::listen(listener_.get(), 64) == 0);
-    CHECK(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -49,6 +54,18 @@ class ScriptedHttpServer {
   }
 
  private:
+  void listen_on_loopback() {
+    listener_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    CHECK(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    CHECK(::listen(listener_.get(), 64) == 0);
+    CHECK(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       pollfd waiting{.fd = listener_.get(), .events = POLLIN, .revents = 0};

@@ -111,17 +111,23 @@ Result<> write_file(const std::string& path, BIO* content, Existing existing) {
   return *std::move(error);
 }
 
-Result<> write_certificate(const std::string& path, X509* certificate, Existing existing) {
-  const Bio content(BIO_new(BIO_s_mem()));
+Bio pem_of(X509* certificate) {
+  Bio content(BIO_new(BIO_s_mem()));
   CHECK(content && PEM_write_bio_X509(content.get(), certificate) == 1, "{}", openssl_reason());
-  return write_file(path, content.get(), existing);
+  return content;
 }
 
-Result<> write_key(const std::string& path, EVP_PKEY* key, Existing existing) {
-  const Bio content(BIO_new(BIO_s_secmem()));
+Bio pem_of(EVP_PKEY* key) {
+  Bio content(BIO_new(BIO_s_secmem()));
   CHECK(content && PEM_write_bio_PrivateKey(content.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1, "{}",
         openssl_reason());
-  return write_file(path, content.get(), existing);
+  return content;
+}
+
+std::string text_of(const Bio& content) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(content.get(), &data);
+  return {data, static_cast<size_t>(size)};
 }
 
 Result<Bio> open_file(const std::string& path) {
@@ -242,6 +248,37 @@ struct Ca {
   std::string cluster;
 };
 
+Ca make_ca_of(const std::string& cluster, std::chrono::seconds validity) {
+  Ca ca{{}, make_key(), cluster};
+  ca.certificate = make_certificate(ca.key.get(), nullptr, ::time(nullptr) + validity.count(),
+                                    {{NID_organizationName, cluster}, {NID_commonName, "pscloud CA"}});
+  add_extensions(ca.certificate.get(), ca.certificate.get(),
+                 {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                  {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                  {NID_subject_key_identifier, "hash"}});
+  sign(ca.certificate.get(), ca.key.get());
+  return ca;
+}
+
+Certificate issue(const Ca& ca, EVP_PKEY* key, const NodeName& node, std::chrono::seconds validity) {
+  const time_t ca_end = to_time(X509_get0_notAfter(ca.certificate.get()));
+  const NodeIdentity identity{ca.cluster, node.role, node.name};
+  Certificate certificate = make_certificate(key, ca.certificate.get(),
+                                             std::min(::time(nullptr) + static_cast<time_t>(validity.count()), ca_end),
+                                             {{NID_organizationName, identity.cluster},
+                                              {NID_organizationalUnitName, std::string(role_name(node.role))},
+                                              {NID_commonName, node.name}});
+  add_extensions(certificate.get(), ca.certificate.get(),
+                 {{NID_basic_constraints, "critical,CA:FALSE"},
+                  {NID_key_usage, "critical,digitalSignature"},
+                  {NID_ext_key_usage, "serverAuth,clientAuth"},
+                  {NID_subject_alt_name, "URI:" + identity.uri()},
+                  {NID_subject_key_identifier, "hash"},
+                  {NID_authority_key_identifier, "keyid"}});
+  sign(certificate.get(), ca.key.get());
+  return certificate;
+}
+
 Result<Ca> load_ca(const std::string& dir) {
   const std::string path = join(dir, "ca.pem");
   if (!exists(path)) return not_found("{} does not exist: make a CA with `pscloud ca init`", path);
@@ -302,24 +339,16 @@ Result<> make_ca(const std::string& dir, const std::string& cluster, std::chrono
   }
   TRY(make_private_dir(dir));
 
-  const PrivateKey key = make_key();
-  const Certificate certificate = make_certificate(key.get(), nullptr, ::time(nullptr) + validity.count(),
-                                                   {{NID_organizationName, cluster}, {NID_commonName, "pscloud CA"}});
-  add_extensions(certificate.get(), certificate.get(),
-                 {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-                  {NID_key_usage, "critical,keyCertSign,cRLSign"},
-                  {NID_subject_key_identifier, "hash"}});
-  sign(certificate.get(), key.get());
-  TRY(write_key(join(dir, "ca.key"), key.get(), Existing::kKeep));
-  return write_certificate(join(dir, "ca.pem"), certificate.get(), Existing::kKeep);
+  const Ca ca = make_ca_of(cluster, validity);
+  TRY(write_file(join(dir, "ca.key"), pem_of(ca.key.get()).get(), Existing::kKeep));
+  return write_file(join(dir, "ca.pem"), pem_of(ca.certificate.get()).get(), Existing::kKeep);
 }
 
 Result<> issue_certificate(const std::string& ca_dir, const std::string& out_dir, Role role, const std::string& name,
                            std::chrono::seconds validity) {
   TRY(check_request("node", name, validity));
   const Ca ca = TRY(load_ca(ca_dir));
-  const time_t ca_end = to_time(X509_get0_notAfter(ca.certificate.get()));
-  if (ca_end <= ::time(nullptr)) {
+  if (to_time(X509_get0_notAfter(ca.certificate.get())) <= ::time(nullptr)) {
     return invalid("the CA in {} has ended: make a new one with `pscloud ca init` in another directory", ca_dir);
   }
   if (exists(join(out_dir, "ca.key"))) {
@@ -327,24 +356,26 @@ Result<> issue_certificate(const std::string& ca_dir, const std::string& out_dir
   }
   TRY(make_private_dir(out_dir));
 
-  const NodeIdentity identity{ca.cluster, role, name};
   const PrivateKey key = make_key();
-  const Certificate certificate = make_certificate(
-      key.get(), ca.certificate.get(), std::min(::time(nullptr) + static_cast<time_t>(validity.count()), ca_end),
-      {{NID_organizationName, identity.cluster},
-       {NID_organizationalUnitName, std::string(role_name(role))},
-       {NID_commonName, name}});
-  add_extensions(certificate.get(), ca.certificate.get(),
-                 {{NID_basic_constraints, "critical,CA:FALSE"},
-                  {NID_key_usage, "critical,digitalSignature"},
-                  {NID_ext_key_usage, "serverAuth,clientAuth"},
-                  {NID_subject_alt_name, "URI:" + identity.uri()},
-                  {NID_subject_key_identifier, "hash"},
-                  {NID_authority_key_identifier, "keyid"}});
-  sign(certificate.get(), ca.key.get());
-  TRY(write_certificate(join(out_dir, "ca.pem"), ca.certificate.get(), Existing::kReplace));
-  TRY(write_key(join(out_dir, "node.key"), key.get(), Existing::kReplace));
-  return write_certificate(join(out_dir, "node.pem"), certificate.get(), Existing::kReplace);
+  const Certificate certificate = issue(ca, key.get(), {role, name}, validity);
+  TRY(write_file(join(out_dir, "ca.pem"), pem_of(ca.certificate.get()).get(), Existing::kReplace));
+  TRY(write_file(join(out_dir, "node.key"), pem_of(key.get()).get(), Existing::kReplace));
+  return write_file(join(out_dir, "node.pem"), pem_of(certificate.get()).get(), Existing::kReplace);
+}
+
+Result<std::vector<NodePems>> issue_for_job(const std::string& cluster, std::span<const NodeName> nodes,
+                                            std::chrono::seconds validity) {
+  TRY(check_request("cluster", cluster, validity));
+  const Ca ca = make_ca_of(cluster, validity);
+  std::vector<NodePems> issued;
+  for (const NodeName& node : nodes) {
+    TRY(check_request("node", node.name, validity));
+    const PrivateKey key = make_key();
+    const Certificate certificate = issue(ca, key.get(), node, validity);
+    issued.push_back(
+        {text_of(pem_of(ca.certificate.get())), text_of(pem_of(certificate.get())), text_of(pem_of(key.get()))});
+  }
+  return issued;
 }
 
 Result<CertificateInfo> read_certificate(const std::string& pem_path) {

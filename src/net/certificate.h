@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <ctime>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pscloud/error.h"
 #include "pscloud/types.h"
@@ -48,6 +50,22 @@ Result<> make_ca(const std::string& dir, const std::string& cluster, std::chrono
 // kNotFound if there is no CA; kInvalid if `out_dir` holds a CA's key, which a node must never have.
 Result<> issue_certificate(const std::string& ca_dir, const std::string& out_dir, Role role, const std::string& name,
                            std::chrono::seconds validity);
+
+// What a node's directory holds, as text.
+struct NodePems {
+  std::string ca;           // ca.pem
+  std::string certificate;  // node.pem
+  std::string key;          // node.key
+};
+struct NodeName {
+  Role role = Role::kWorker;
+  std::string name;
+};
+
+// Certificates for the nodes of one job, in their order, by a CA that nobody can ask again: its key is never on disk,
+// and gone when this returns.
+Result<std::vector<NodePems>> issue_for_job(const std::string& cluster, std::span<const NodeName> nodes,
+                                            std::chrono::seconds validity);
 
 // Reads the first certificate of a PEM file. It is not verified. kInvalid if it is not one of ours.
 Result<CertificateInfo> read_certificate(const std::string& pem_path);

@@ -196,6 +196,26 @@ TEST_F(CertificateTest, ValidityThatNoDateCanHoldIsRefused) {
   EXPECT_EQ(make_ca(path("ca"), "blue", days(40000)).error().code, Code::kInvalid);
 }
 
+TEST_F(CertificateTest, TheNodesOfAJobTrustEachOtherByACaThatIsGone) {
+  const std::vector<NodeName> nodes{{Role::kServer, "server"}, {Role::kWorker, "worker"}};
+  const auto issued = issue_for_job("j7", nodes, days(30));
+  ASSERT_TRUE(issued) << issued.error().message;
+  ASSERT_EQ(issued->size(), 2u);
+  const auto write = [&](const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; };
+  for (size_t i = 0; i < 2; ++i) {
+    write("ca.pem", issued->at(1 - i).ca);  // as the other node has it
+    write("node.pem", issued->at(i).certificate);
+    EXPECT_EQ(verify(path("ca.pem"), path("node.pem")), X509_V_OK);
+    const auto info = read_certificate(path("node.pem"));
+    ASSERT_TRUE(info);
+    EXPECT_EQ(info->cluster, "j7");
+    EXPECT_EQ(info->role, role_name(nodes[i].role));
+    EXPECT_THAT(issued->at(i).key, HasSubstr("PRIVATE KEY"));
+  }
+  EXPECT_NE(issued->at(0).key, issued->at(1).key);
+  EXPECT_FALSE(issue_for_job("no/name", nodes, days(30)));
+}
+
 TEST_F(CertificateTest, WhatIsMissingOrBrokenIsNamed) {
   const auto no_ca = issue_certificate(path("none"), path("x"), Role::kWorker, "w0", days(1));
   EXPECT_EQ(no_ca.error().code, Code::kNotFound);
