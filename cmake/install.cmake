@@ -8,6 +8,9 @@ set_target_properties(pscloud_library PROPERTIES EXPORT_NAME pscloud)
 target_link_libraries(pscloud_library INTERFACE pscloud_engine)
 
 install(TARGETS pscloud RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The name under which users of Poseidon know what `pscloud psd_run` does.
+install(CODE "set(bin \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR})
+  file(CREATE_LINK pscloud \${bin}/psd_run SYMBOLIC)")
 install(DIRECTORY include/pscloud DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS pscloud_library pscloud_engine pscloud_net pscloud_base EXPORT pscloud
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

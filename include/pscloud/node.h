@@ -26,7 +26,7 @@ struct NodeOptions {
   Role role = Role::kWorker;
   std::string job = "pscloud";          // nodes of another job are refused
   std::string scheduler;                // "host:port" (or "inproc:name"): where the scheduler listens
-  std::string listen = "127.0.0.1:0";   // servers, one port for each owner; port 0 takes a free one
+  std::string listen = "127.0.0.1:0";   // servers; the first owner's port, the others take free ones; so does port 0
   std::string advertise;                // host to tell others instead of that of `listen`
   std::string http = "auto";            // "host:port" for /health /status /metrics, or "off"; "auto": a free port of
                                         // loopback, none for inproc

@@ -171,11 +171,18 @@ class ServerNode final : public Node {
 
   ServerNode(int owners, const UpdaterCatalog& updaters) : updaters_(updaters), outcome_(static_cast<size_t>(owners)) {}
 
+  // Only one can have the port that was given; where the others listen is told to everybody as well.
+  static Result<std::string> listen_address(const NodeOptions& options, uint32_t index) {
+    Address address = TRY(parse_address(options.listen));
+    if (index > 0) address.port = 0;
+    return address.text();
+  }
+
   Result<> add_owner(const NodeOptions& options, uint64_t process, uint32_t index) {
     auto owner = std::make_unique<Owner>();
     owner->loop = TRY(NodeLoop::make(options));
     const bool local = options.scheduler.starts_with("inproc:");
-    owner->address = TRY(owner->loop->transport().listen(local ? "inproc:0" : options.listen));
+    owner->address = TRY(owner->loop->transport().listen(local ? "inproc:0" : TRY(listen_address(options, index))));
     if (!options.advertise.empty() && !local) {
       owner->address = Address{options.advertise, TRY(parse_address(owner->address)).port}.text();
     }

@@ -116,6 +116,22 @@ TEST_F(NodeTest, APortThatIsTakenIsAnErrorAtOnce) {
   EXPECT_LT(steady_clock::now() - start, seconds(2));
 }
 
+TEST_F(NodeTest, AServerOfSeveralOwnersMayBeGivenAPort) {
+  NodeOptions options;
+  options.scheduler = "127.0.0.1:0";
+  options.insecure = true;
+  options.http = "off";
+  options.role = Role::kScheduler;
+  const auto scheduler = *Node::start(options);
+  options.listen = (*Node::start(options))->address();  // free again
+  options.scheduler = scheduler->address();
+  options.role = Role::kServer;
+  options.owners = 3;
+  const auto server = Node::start(options);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ((*server)->address(), options.listen);
+}
+
 TEST_F(NodeTest, AWorkerWithoutASchedulerSaysWhomItMissed) {
   NodeOptions options = TestingCluster().node(Role::kWorker);
   options.local = make_local_network();

@@ -139,7 +139,7 @@ Result<> BatchTrainer::step_together() {
   const auto add_up = [&](const Table& table, std::span<float> numbers) -> Result<> {
     const Ticket pushed = worker_.push_rows(table, 0, numbers);
     (void)worker_.clock();
-    const auto pulled = worker_.pull_rows(table, 0, numbers).wait();
+    auto pulled = worker_.pull_rows(table, 0, numbers).wait();
     TRY(pushed.wait());
     return pulled;
   };

@@ -1,0 +1,67 @@
+#include "launch/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/suggest.h"
+#include "launch/backend_condor.h"
+#include "launch/backend_fake.h"
+#include "launch/backend_kubernetes.h"
+#include "launch/backend_local.h"
+#include "launch/backend_slurm.h"
+#include "launch/backend_ssh.h"
+#include "launch/backend_swarm.h"
+
+namespace pscloud {
+namespace {
+
+// In the order the help shows them.
+constexpr std::array kBackendKinds = {
+    BackendKind{"local", "processes of this machine", {}, make_local_backend},
+    BackendKind{"ssh", "machines of your own: a cluster file names them", kSshOptions, make_ssh_backend},
+    BackendKind{"slurm", "a job of Slurm, submitted from here", kSlurmOptions, make_slurm_backend},
+    BackendKind{"condor", "jobs of HTCondor, submitted from here", kCondorOptions, make_condor_backend},
+    BackendKind{"swarm", "a Docker Swarm: a service for each task (docs/swarm.md)", kSwarmOptions, make_swarm_backend},
+    BackendKind{"kubernetes", "a Kubernetes cluster: StatefulSets and Indexed Jobs (docs/kubernetes.md)",
+                kKubernetesOptions, make_kubernetes_backend},
+    BackendKind{"fake", "nothing real: tasks do as their words say (docs/launch.md)", kFakeOptions, make_fake_backend},
+};
+
+std::string perhaps(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = suggest(word, known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+}  // namespace
+
+std::span<const BackendKind> backend_kinds() { return kBackendKinds; }
+
+Result<std::unique_ptr<Backend>> make_backend(const Cluster& cluster, const std::string& run_folder) {
+  const auto kind = std::ranges::find(kBackendKinds, cluster.target, &BackendKind::name);
+  if (kind == kBackendKinds.end()) {
+    std::vector<std::string> names;
+    for (const BackendKind& each : kBackendKinds) names.emplace_back(each.name);
+    return invalid("there is no cluster of the kind '{}'{}; there are {}", cluster.target,
+                   perhaps(cluster.target, names), fmt::join(names, ", "));
+  }
+  std::vector<std::string> names;
+  for (const BackendOption& option : kind->options) names.emplace_back(option.name);
+  for (const auto& [name, value] : cluster.options) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    if (names.empty()) return invalid("{} takes no options, and so no '{}'", kind->name, name);
+    return invalid("{} has no option '{}'{}; there are {}", kind->name, name, perhaps(name, names),
+                   fmt::join(names, ", "));
+  }
+  return kind->make(cluster, run_folder);
+}
+
+std::string option_of(const Cluster& cluster, std::string_view name) {
+  for (const auto& [each, value] : cluster.options) {
+    if (each == name) return value;
+  }
+  return "";
+}
+
+}  // namespace pscloud

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "launch/cluster_file.h"
+#include "launch/ledger.h"
+#include "launch/plan.h"
+#include "launch/task.h"
+
+namespace pscloud {
+
+// Something that happened to a task.
+struct TaskEvent {
+  enum class Kind : uint8_t {
+    kPlaced,   // it has a machine: `host`
+    kArrived,  // it can be reached at `address`, and waits to be released
+    kRunning,  // its program runs
+    kLine,     // its program wrote `text`, without the end of line
+    kExited,   // its program has ended: `code`, or by `signal`
+    kLost,     // its machine is gone, or it was never there: `text` says why
+  };
+  Kind kind = Kind::kLine;
+  TaskId task;
+  std::string host = {};
+  Address address = {};
+  std::string text = {};
+  bool is_stderr = false;
+  bool continues = false;  // of kLine: the line was too long for one event (64 KB), the next of this task goes on
+  int code = 0;
+  int signal = 0;   // 0: none
+  int64_t pid = 0;  // of kRunning: the program's, where it runs; 0: not known
+};
+
+// A kind of cluster. It starts the tasks of a plan, tells what happens to them, ends them, and undoes what is left. It
+// decides nothing: supervisor.h does, the same for all. One thread calls it, with SIGINT, SIGTERM and SIGHUP blocked:
+// processes that it starts get an empty mask.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Asks all that can be asked before anything is made, everything at once: hosts reached, keys taken, programs there.
+  // Each line of the error is one thing that is wrong and what to do about it.
+  virtual Result<> check(const Plan& plan) = 0;
+
+  // What `--plan` shows beside the plan: a manifest, a submit file, without secrets. Makes nothing, asks nobody.
+  virtual Result<std::string> preview(const Plan&) { return std::string(); }
+
+  // Begins all tasks; each thing stands in `ledger` before it is made. Returns without waiting for them to arrive.
+  // `plan` and `ledger` outlive this.
+  virtual Result<> start(const Plan& plan, Ledger& ledger) = 0;
+
+  // Tells the tasks that have arrived who is where: their programs start. Called again with more tasks if some came
+  // late. Nothing to do where addresses are known before.
+  virtual Result<> release(const ClusterView& view) = 0;
+
+  // SIGTERM to the program, SIGKILL after its grace; `at_once`: SIGKILL now. kExited follows. Does not wait.
+  virtual Result<> stop(TaskId task, bool at_once) = 0;
+
+  // What has happened, in the order of time as far as it can be known; waits for it until `deadline` at most, or until
+  // `wake_fd` is readable (-1: none). A few thousand events at most: the rest waits, and so does who writes it.
+  virtual Result<std::vector<TaskEvent>> wait(std::chrono::steady_clock::time_point deadline, int wake_fd) = 0;
+
+  // Ends and removes everything that `ledger` still has, be it of this process or of one that was killed, and checks
+  // that it is gone (then Ledger::gone). The lines that come back name what is left, and why.
+  virtual Result<std::vector<std::string>> clean(const Plan& plan, Ledger& ledger) = 0;
+
+  // The command line, for this machine, that opens a shell where the task runs.
+  virtual Result<std::vector<std::string>> shell(const Plan& plan, TaskId task) = 0;
+};
+
+// A setting of one kind of cluster: "slurm:partition=gpu", or `options` of a cluster file.
+struct BackendOption {
+  const char* name;
+  const char* help;
+};
+
+// A line of the table in backend.cc: a new kind is one file and this line.
+struct BackendKind {
+  const char* name;
+  const char* help;
+  std::span<const BackendOption> options;
+  // `run_folder` is the run's own folder on this machine (run_folder.h). The options have names that stand above.
+  Result<std::unique_ptr<Backend>> (*make)(const Cluster& cluster, const std::string& run_folder);
+};
+std::span<const BackendKind> backend_kinds();
+
+// For `cluster.target`. kInvalid lists the kinds there are, or the options of this one.
+Result<std::unique_ptr<Backend>> make_backend(const Cluster& cluster, const std::string& run_folder);
+
+// The value of an option; empty if it is not given.
+std::string option_of(const Cluster& cluster, std::string_view name);
+
+}  // namespace pscloud

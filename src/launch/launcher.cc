@@ -1,0 +1,250 @@
+#include "launch/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace pscloud {
+namespace {
+
+constexpr std::chrono::seconds kLongestWait{60};
+
+int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+int outcome_code(JobOutcome::Kind kind) {
+  switch (kind) {
+    case JobOutcome::Kind::kDone: return 0;
+    case JobOutcome::Kind::kFailed: return 1;
+    case JobOutcome::Kind::kMissing: return 3;
+    case JobOutcome::Kind::kInterrupted: return 130;
+  }
+  return 1;
+}
+
+RunState::Step outcome_step(JobOutcome::Kind kind) {
+  switch (kind) {
+    case JobOutcome::Kind::kDone: return RunState::Step::kDone;
+    case JobOutcome::Kind::kFailed: return RunState::Step::kFailed;
+    case JobOutcome::Kind::kMissing: return RunState::Step::kMissing;
+    case JobOutcome::Kind::kInterrupted: return RunState::Step::kInterrupted;
+  }
+  return RunState::Step::kFailed;
+}
+
+RunState::Step phase_step(JobPhase phase) {
+  if (phase == JobPhase::kWaiting) return RunState::Step::kWaiting;
+  return phase == JobPhase::kRunning ? RunState::Step::kRunning : RunState::Step::kStopping;
+}
+
+RunState first_state(const Plan& plan) {
+  RunState state;
+  state.run = plan.run;
+  state.job = plan.job;
+  state.target = plan.target;
+  state.began_unix_ms = unix_ms();
+  for (const PlannedTask& task : plan.tasks) {
+    state.tasks.push_back(
+        {.id = task.spec.id, .state = TaskState::kPlanned, .host = task.host, .address = {}, .code = {}});
+  }
+  return state;
+}
+
+// One run, from the check to the clean-up.
+class Launch {
+ public:
+  Launch(const Plan& plan, Backend& backend, RunFolder& folder, const LaunchOptions& options)
+      : plan_(plan),
+        backend_(backend),
+        folder_(folder),
+        options_(options),
+        state_(first_state(plan)),
+        logs_(folder.path(), plan, options.out, options.err),
+        log_(::open(folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
+
+  Result<LaunchEnd> run() {
+    say(plan_summary(plan_));
+    // Before signals are held back: nothing is made yet, so Ctrl-C may simply end the process.
+    if (auto checked = backend_.check(plan_); !checked) return give_up(std::move(checked.error()), {});
+    Interrupts interrupts;
+    auto ledger = Ledger::open(folder_.path("ledger.jsonl"));
+    if (!ledger) return give_up(std::move(ledger.error()), {});
+    state_.step = RunState::Step::kStarting;
+    TRY(write_state());
+    auto done = start_and_watch(*ledger, interrupts);
+    if (const auto flushed = logs_.flush(); !flushed) say(flushed.error().message);
+    std::vector<std::string> left = clean(*ledger);
+    if (!done) return give_up(std::move(done.error()), left);
+    return end(*std::move(done), std::move(left));
+  }
+
+ private:
+  Result<JobOutcome> start_and_watch(Ledger& ledger, Interrupts& interrupts) {
+    Supervisor supervisor(plan_, options_.now());
+    TRY(backend_.start(plan_, ledger));
+    TRY(write_state(supervisor));
+    options_.started();
+    while (!supervisor.outcome()) {
+      TRY(logs_.flush());
+      const auto deadline = std::min(supervisor.next_deadline(), options_.now() + kLongestWait);
+      const auto events = TRY(backend_.wait(deadline, interrupts.fd()));
+      bool changed = false;
+      for (const TaskEvent& event : events) {
+        const LineLook look = options_.look(event);
+        if (event.kind == TaskEvent::Kind::kLine) {
+          TRY(logs_.take(event, look));
+          continue;
+        }
+        changed = true;
+        TRY(act(supervisor.on_event(event, options_.now())));
+      }
+      for (int i = interrupts.take(); i > 0; --i) {
+        changed = true;
+        TRY(act(supervisor.on_interrupt(options_.now())));
+      }
+      if (options_.now() >= supervisor.next_deadline()) {
+        changed = true;
+        TRY(act(supervisor.on_time(options_.now())));
+      }
+      if (changed) TRY(write_state(supervisor));
+    }
+    return *supervisor.outcome();
+  }
+
+  Result<> act(const std::vector<Supervisor::Action>& actions) {
+    for (const Supervisor::Action& action : actions) {
+      switch (action.kind) {
+        case Supervisor::Action::Kind::kRelease: TRY(backend_.release(action.view)); break;
+        case Supervisor::Action::Kind::kStop:
+        case Supervisor::Action::Kind::kKill:
+          // What cannot be stopped now is found again by clean(), and named if it stays.
+          if (const auto stopped = backend_.stop(action.task, action.kind == Supervisor::Action::Kind::kKill);
+              !stopped) {
+            say(fmt::format("{}: {}", action.task.text(), stopped.error().message));
+          }
+          break;
+        case Supervisor::Action::Kind::kSay: say(action.text); break;
+      }
+    }
+    return {};
+  }
+
+  void say(std::string_view text) {
+    options_.say(text);
+    const std::string line = fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), text);
+    if (log_ && ::write(log_.get(), line.data(), line.size()) < 0) log_ = Fd();
+  }
+
+  Result<> write_state() { return folder_.write("state.json", run_state_json(state_)); }
+
+  Result<> write_state(const Supervisor& supervisor) {
+    state_.step = phase_step(supervisor.phase());
+    state_.message = supervisor.waiting_for();
+    state_.tasks = supervisor.tasks();
+    return write_state();
+  }
+
+  std::vector<std::string> clean(Ledger& ledger) {
+    auto left = backend_.clean(plan_, ledger);
+    if (!left) return {left.error().message};
+    return *std::move(left);
+  }
+
+  void write_end(RunState::Step step, std::string message, int code, std::vector<std::string> left) {
+    state_.step = step;
+    state_.message = std::move(message);
+    state_.exit_code = code;
+    state_.ended_unix_ms = unix_ms();
+    state_.left = std::move(left);
+    if (const auto wrote = write_state(); !wrote) say(wrote.error().message);
+    if (state_.left.empty()) folder_.settle();
+  }
+
+  Result<LaunchEnd> end(JobOutcome outcome, std::vector<std::string> left) {
+    LaunchEnd end{.outcome = std::move(outcome), .exit_code = 0, .last_lines = {}, .left = left};
+    end.exit_code = outcome_code(end.outcome.kind);
+    state_.root_cause = end.outcome.root_cause;
+    if (end.outcome.root_cause) end.last_lines = logs_.last_lines(*end.outcome.root_cause);
+    write_end(outcome_step(end.outcome.kind), end.outcome.message, end.exit_code, std::move(left));
+    return end;
+  }
+
+  Error give_up(Error error, const std::vector<std::string>& left) {
+    say(error.message);
+    const bool unreachable = error.code == Code::kUnavailable || error.code == Code::kTimeout;
+    const bool wrong_use = error.code == Code::kInvalid || error.code == Code::kNotFound;
+    write_end(unreachable ? RunState::Step::kMissing : RunState::Step::kFailed, error.message,
+              unreachable ? 3 : (wrong_use ? 2 : 1), left);
+    for (const std::string& line : left) error.message += fmt::format("; left: {}", line);
+    return error;
+  }
+
+  const Plan& plan_;
+  Backend& backend_;
+  RunFolder& folder_;
+  const LaunchOptions& options_;
+  RunState state_;
+  TaskLogs logs_;
+  Fd log_;
+};
+
+}  // namespace
+
+Result<NewRun> new_run(const std::string& runs, const Job& job, const Cluster& cluster, bool exact) {
+  // Begins with a letter: it becomes a name in systems that want one so.
+  const std::string job_id = fmt::format("j{:011x}", Random::from_system().next() >> 20);
+  Job named = job;
+  Plan plan;
+  const auto files = [&](const std::string& run) -> Result<std::map<std::string, std::string>> {
+    named.run = run;
+    plan = TRY(make_plan(named, cluster, job_id));
+    return std::map<std::string, std::string>{{"plan.json", plan_json(plan)},
+                                              {"cluster.json", cluster_json(cluster)},
+                                              {"state.json", run_state_json(first_state(plan))}};
+  };
+  RunFolder folder = TRY(RunFolder::create(runs, job.run, exact, files));
+  return NewRun{std::move(folder), std::move(plan)};
+}
+
+Result<LaunchEnd> launch(const Plan& plan, Backend& backend, RunFolder& folder, const LaunchOptions& options) {
+  return Launch(plan, backend, folder, options).run();
+}
+
+Result<KnownRun> open_run(const RunFolder& folder) {
+  const std::string plan_file = TRY(folder.read("plan.json"));
+  Plan plan = TRY(parse_plan(plan_file).at(folder.path("plan.json")));
+  const std::string cluster_file = TRY(folder.read("cluster.json"));
+  const Cluster cluster = TRY(parse_cluster_file(cluster_file, folder.path("cluster.json")));
+  auto backend = TRY(make_backend(cluster, folder.path()));
+  return KnownRun{std::move(plan), std::move(backend)};
+}
+
+Result<std::vector<std::string>> clean_run(RunFolder& folder) {
+  TRY(folder.lock());
+  RunState state = TRY(folder.state());
+  KnownRun run = TRY(open_run(folder));
+  Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));
+  if (!state.ended()) {
+    state.step = RunState::Step::kLost;
+    state.message = "its launcher was killed";
+    state.exit_code = 1;
+    state.ended_unix_ms = unix_ms();
+    for (TaskStatus& task : state.tasks) {
+      if (!task.ended()) task.state = TaskState::kLost;
+    }
+    TRY(folder.write("state.json", run_state_json(state)));
+  }
+  state.left = TRY(run.backend->clean(run.plan, ledger));
+  TRY(folder.write("state.json", run_state_json(state)));
+  if (state.left.empty()) folder.settle();
+  return state.left;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pscloud/error.h"
+
+namespace pscloud {
+
+// A process and nothing else: a process id alone is given again to another after a while.
+struct ProcessIdentity {
+  pid_t pid = 0;
+  std::string started;  // boot of the machine, and clock ticks since then
+
+  std::string text() const;  // "77 3b0d...-123456"
+};
+std::optional<ProcessIdentity> parse_process_identity(std::string_view text);
+
+// None if there is no such process (one that has ended and was not waited for is none).
+std::optional<ProcessIdentity> identify_process(pid_t pid);
+bool is_alive(const ProcessIdentity& process);
+
+// Of all processes that we may look at: those whose environment, as it was when they were started, has this entry
+// ("NAME=value"), or one that begins with it if `prefix`. This process is left out.
+std::vector<ProcessIdentity> processes_with_entry(std::string_view entry, bool prefix);
+// The children of this process, those that it got because their own parents died too.
+std::vector<pid_t> own_children();
+bool has_entry(pid_t pid, std::string_view entry, bool prefix);
+
+// SIGKILL to all that `find` names, again and again until it names none: what they start meanwhile too. False if some
+// are left after `timeout_ms`.
+bool kill_all(const std::function<std::vector<ProcessIdentity>()>& find, int timeout_ms);
+
+// Where a program is that is called by `word`: as it is if it has a slash, else the first of PATH. None: nowhere.
+std::optional<std::string> find_program(const std::string& word, std::string_view path);
+
+}  // namespace pscloud

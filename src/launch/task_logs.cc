@@ -1,0 +1,101 @@
+#include "launch/task_logs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kPendingBytes = 256 << 10;
+constexpr size_t kLineShown = 1000;  // of a line that is remembered
+
+void append_bounded(std::string_view text, std::string& line) {
+  if (line.size() >= kLineShown) return;
+  line += text.substr(0, kLineShown - line.size());
+  if (line.size() == kLineShown) line += "...";
+}
+
+}  // namespace
+
+TaskLogs::TaskLogs(const std::string& run_folder, const Plan& plan, FILE* out, FILE* err)
+    : folder_(run_folder + "/logs"), out_(out), err_(err), metrics_(run_folder + "/metrics.csv") {
+  for (const PlannedTask& task : plan.tasks) {
+    logs_[task.spec.id];
+    prefix_width_ = std::max(prefix_width_, task.spec.id.text().size());
+  }
+}
+
+Result<> TaskLogs::take(const TaskEvent& line, LineLook look) {
+  TaskLog& log = logs_[line.task];
+  const bool begins = !log.open_line;
+  log.pending += line.text;
+  if (!line.continues) log.pending += '\n';
+  log.open_line = line.continues;
+  remember(log, line, begins);
+  show(line, begins, look);
+  if (begins && !line.continues) TRY(metrics_.take(line.task.text(), line.text));
+  if (log.pending.size() >= kPendingBytes) TRY(write_out(line.task, log));
+  return {};
+}
+
+void TaskLogs::remember(TaskLog& log, const TaskEvent& line, bool begins) {
+  if (begins) {
+    log.last.emplace_back();
+    if (log.last.size() > kLastLines) log.last.pop_front();
+  }
+  append_bounded(line.text, log.last.back());
+}
+
+void TaskLogs::show(const TaskEvent& line, bool begins, LineLook look) {
+  FILE* const stream = line.is_stderr ? err_ : out_;
+  if (stream == nullptr || look == LineLook::kHidden) return;
+  const TaskId id = line.task;
+  if (open_on_terminal_ && *open_on_terminal_ != id) {
+    std::fputc('\n', stream);
+    begins = true;
+  }
+  if (look == LineLook::kNamed && (begins || open_on_terminal_ != id)) {
+    const std::string name = id.text();
+    fmt::print(stream, "[{}]{:{}} ", name, "", prefix_width_ - std::min(prefix_width_, name.size()));
+  }
+  std::fwrite(line.text.data(), 1, line.text.size(), stream);
+  if (!line.continues) std::fputc('\n', stream);
+  open_on_terminal_ = line.continues ? std::optional(id) : std::nullopt;
+}
+
+Result<> TaskLogs::flush() {
+  if (out_ != nullptr) std::fflush(out_);
+  if (err_ != nullptr) std::fflush(err_);
+  for (auto& [id, log] : logs_) TRY(write_out(id, log));
+  return metrics_.flush();
+}
+
+Result<> TaskLogs::write_out(TaskId id, TaskLog& log) {
+  if (log.pending.empty()) return {};
+  const std::string path = fmt::format("{}/{}.log", folder_, id.text());
+  if (!log.file) {
+    log.file = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!log.file) return unavailable("{}: cannot open it: {}", path, errno_text(errno));
+  }
+  std::string_view left = log.pending;
+  while (!left.empty()) {
+    const ssize_t wrote = ::write(log.file.get(), left.data(), left.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return unavailable("{}: cannot write to it: {}", path, errno_text(errno));
+    left.remove_prefix(static_cast<size_t>(wrote));
+  }
+  log.pending.clear();
+  return {};
+}
+
+std::vector<std::string> TaskLogs::last_lines(TaskId task) const {
+  const auto found = logs_.find(task);
+  if (found == logs_.end()) return {};
+  return {found->second.last.begin(), found->second.last.end()};
+}
+
+}  // namespace pscloud
