@@ -152,7 +152,7 @@ Result<> AdderJob::finish() {
 }
 
 Result<AdderOutcome> AdderJob::run() {
-  Progress progress;
+  ProgressLine progress;
   progress.show("starting");
   const std::string& transport = flags_.cluster.transport.name;
   if (transport == "tcp" || transport == "tls") {

@@ -46,7 +46,7 @@ struct Limits {
 };
 
 Result<Limits> measure(size_t bytes) {
-  Progress progress;
+  ProgressLine progress;
   LimitBuffer target(bytes), source(bytes);
   RawSocketPeer tcp = TRY(RawSocketPeer::start(RawSocketKind::kTcp));
   RawSocketPeer unix_socket = TRY(RawSocketPeer::start(RawSocketKind::kUnix));

@@ -108,7 +108,7 @@ class RpcRun {
 };
 
 Result<Outcome> measure(const RpcCommand& flags, const Cancelled& cancelled) {
-  Progress progress;
+  ProgressLine progress;
   progress.show("starting");
   const auto cluster = TRY(LocalCluster::start({.transport = flags.transport}, cancelled));
   RawSocketPeer peer = TRY(RawSocketPeer::start(RawSocketKind::kTcp));

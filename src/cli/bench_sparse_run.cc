@@ -77,7 +77,7 @@ class SparseRun {
   using Lists = std::vector<std::vector<Key>>;
 
   Result<> join();
-  Result<> fill(Progress& progress);
+  Result<> fill(ProgressLine& progress);
   Lists next_lists(int count);
   // Sends them all, measures, and leaves what the last one pulled in `pulled`.
   Result<> send(const Lists& lists, std::vector<float>& pulled);
@@ -118,7 +118,7 @@ Result<> SparseRun::join() {
   return {};
 }
 
-Result<> SparseRun::fill(Progress& progress) {
+Result<> SparseRun::fill(ProgressLine& progress) {
   const double bytes_before = cluster_->server_resident_bytes();
   const auto start = SteadyClock::now();
   std::vector<Key> keys;
@@ -193,7 +193,7 @@ Result<> SparseRun::run_block(int count) {
 }
 
 Result<SparseOutcome> SparseRun::run() {
-  Progress progress;
+  ProgressLine progress;
   progress.show("starting");
   TRY(join());
   TRY(fill(progress));

@@ -1,9 +1,7 @@
 #include "cli/child_process.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <signal.h>  // NOLINT: <csignal> does not promise sigset_t
-#include <sys/prctl.h>
+#include <signal.h>  // NOLINT: kill() is POSIX
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,42 +10,15 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
-#include <string_view>
 #include <thread>
+
+#include "launch/own_program.h"
+#include "launch/spawn.h"
 
 namespace pscloud {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<std::string> inherited_environment() {
-  std::vector<std::string> kept;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    if (!text.starts_with("PSCLOUD_") && !text.starts_with("DMLC_")) kept.emplace_back(text);
-  }
-  return kept;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-// In the child, where only what is safe in a signal handler may be called: other threads were not copied, but their
-// locks were. Returns only if it failed.
-void become(const char* program, char* const* arguments, char* const* environment, int socket, pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) return;  // it died before it could be watched
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::dup2(socket, STDIN_FILENO) < 0 || ::dup2(socket, STDOUT_FILENO) < 0) return;
-  ::execve(program, arguments, environment);
-}
 
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was ended by {}", ::strsignal(WTERMSIG(status)));
@@ -59,21 +30,15 @@ std::string how_it_ended(int status) {
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& arguments,
                                          const std::vector<std::string>& environment, Fd socket,
                                          const std::string& program) {
-  std::vector<std::string> all_arguments{"pscloud"};
-  all_arguments.insert(all_arguments.end(), arguments.begin(), arguments.end());
-  std::vector<std::string> all_environment = inherited_environment();
-  all_environment.insert(all_environment.end(), environment.begin(), environment.end());
-  const std::vector<char*> argument_pointers = pointers(all_arguments);
-  const std::vector<char*> environment_pointers = pointers(all_environment);
-
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return unavailable("cannot start a process: {}", errno_text(errno));
-  if (pid == 0) {
-    become(program.c_str(), argument_pointers.data(), environment_pointers.data(), socket.get(), parent);
-    ::_exit(127);
-  }
-  ::setpgid(pid, pid);  // the child does the same: whoever comes first
+  SpawnSpec process;
+  process.arguments = program.empty() ? own_program() : std::vector{program};
+  process.program = process.arguments.front();
+  process.arguments.insert(process.arguments.end(), arguments.begin(), arguments.end());
+  process.environment = inherited_environment();
+  process.environment.insert(process.environment.end(), environment.begin(), environment.end());
+  process.stdin_fd = process.stdout_fd = socket.get();
+  process.dies_with_us = true;
+  const pid_t pid = TRY(spawn(process));
   return ChildProcess(pid);
 }
 

@@ -17,11 +17,11 @@ namespace pscloud {
 // decides. Start it from a thread that lives as long as the process: the kernel takes the end of that thread for ours.
 class ChildProcess {
  public:
-  // Runs `program`, by default the one that runs now, with `arguments`. It inherits stderr and the environment without
-  // PSCLOUD_* and DMLC_*, plus `environment` ("NAME=value"). `socket` becomes both its stdin and its stdout.
+  // Runs `program`, or if that is empty the one that runs now, with `arguments`. It inherits stderr and the environment
+  // without PSCLOUD_* and DMLC_*, plus `environment` ("NAME=value"). `socket` becomes both its stdin and its stdout.
   static Result<ChildProcess> start(const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& environment, Fd socket,
-                                    const std::string& program = "/proc/self/exe");
+                                    const std::string& program = {});
 
   ChildProcess(ChildProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   ChildProcess& operator=(ChildProcess&&) = delete;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,31 @@ struct Verb {
   void (*add)(CLI::App& verb, Action& action);
 };
 
+constexpr const char* kPsdRun = "psd_run";
+
 // In the order the help shows them.
 constexpr Verb kVerbs[] = {
     {"train", "train a model as a config says", add_train},
     {"evaluate", "try a model on examples", add_evaluate},
     {"predict", "score examples by a model", add_predict},
     {"data", "make, look at and convert files of examples", add_data},
+    {"run", "run servers and workers of any system, anywhere", add_run},
+    {kPsdRun, "run a job of Poseidon (the name psd_run does the same)", add_psd_run},
+    {"status", "list runs, and who is missing", add_status},
+    {"logs", "what the tasks of a run have written", add_logs},
+    {"connect", "a shell where a task runs", add_connect},
+    {"stop", "stop a run", add_stop},
+    {"down", "remove whatever killed launchers have left", add_down},
+    {"image", "an image of this program, for containers", add_image},
     {"ls", "list files, here or in S3", add_ls},
     {"cp", "copy files, from and to S3 too", add_cp},
     {"node", "run a scheduler or server of a job", add_node},
+    {"rendezvous", "run a task that a submit file of yours starts", add_rendezvous},
     {"ca", "make the certificates of a cluster", add_ca},
     {"bench", "measure this machine and this program", add_bench},
     {"sim", "torture the protocol in a simulator", add_sim},
+    {"task", "the agent of a launcher", add_task},
+    {"queued-task", "the agent of a task that a queue has started", add_queued_task},
     {"version", "say what this program is", add_version},
 };
 
@@ -121,6 +135,12 @@ std::string squeeze(std::string text) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
+  // The name of Poseidon's own program is a door to a verb of ours.
+  if (argc > 0 && std::filesystem::path(argv[0]).filename() == kPsdRun) {
+    std::vector<const char*> arguments{"pscloud", kPsdRun};
+    arguments.insert(arguments.end(), argv + 1, argv + argc);
+    return run_command_line(static_cast<int>(arguments.size()), arguments.data());
+  }
   if (const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1)); begins_as_dmlc(words)) {
     const auto ours = through_the_old_door(words);
     if (!ours) return fail(ours.error());

@@ -107,7 +107,7 @@ Result<Copied> copy_all(const CpCommand& command, const Cancelled& cancelled) {
   TRY(check_plan(copies));
   uint64_t bytes_all = 0;
   for (const Copy& copy : copies) bytes_all += copy.from.size;
-  Progress progress;
+  ProgressLine progress;
   Copied copied;
   uint64_t next_shown = 0;
   std::vector<char> buffer(kCopyBytes);

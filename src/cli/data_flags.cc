@@ -34,7 +34,7 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& can
   for (const FileInfo& file : files) bytes_all += file.size;
   ExampleReader reader(counting, make_parser(format, false));
   BadLineComplaints complaints;
-  Progress progress;
+  ProgressLine progress;
   uint64_t next_shown = 0;
   const auto counts = [&](uint64_t bad_lines) {
     return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = bad_lines};

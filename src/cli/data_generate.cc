@@ -65,7 +65,7 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
   ScoreSummary best;
   const auto store = make_file_store([&] { return interruption.happened(); });
   const auto examples = static_cast<uint64_t>(command.examples);
-  Progress progress;
+  ProgressLine progress;
   RowBlock block;
   std::string text;
   std::vector<float> scores;

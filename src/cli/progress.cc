@@ -7,13 +7,13 @@
 
 namespace pscloud {
 
-Progress::Progress() : seen_(::isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine() : seen_(::isatty(STDERR_FILENO) != 0) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   if (seen_) fmt::print(stderr, "\r\033[K");
 }
 
-void Progress::show(std::string_view text) {
+void ProgressLine::show(std::string_view text) {
   if (seen_) fmt::print(stderr, "\r\033[K{}", text);
 }
 

@@ -6,12 +6,12 @@ namespace pscloud {
 
 // A line on stderr that tells a person how far something is. Silent if nobody looks (stderr is no terminal). It is
 // wiped away at the end.
-class Progress {
+class ProgressLine {
  public:
-  Progress();
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(std::string_view text);
 

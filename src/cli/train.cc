@@ -14,11 +14,15 @@
 #include "base/mutex.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
+#include "cli/job_flags.h"
+#include "cli/run_job.h"
 #include "cli/train_dry_run.h"
 #include "cli/train_job.h"
+#include "cli/train_launch.h"
 #include "cli/train_report.h"
 #include "cli/verb.h"
 #include "io/tensorboard.h"
+#include "launch/job_file.h"
 #include "pscloud/environment.h"
 
 namespace pscloud {
@@ -36,6 +40,7 @@ files, as a config says (examples/linear):
 
   pscloud train clicks.conf                           all in this process
   pscloud train clicks.conf --servers 2 --workers 2   processes of their own
+  pscloud train clicks.conf --on cluster.json --servers 2 --workers 8
   pscloud train clicks.conf --set async_sgd.num_data_pass=3
 
 The table on stdout has a line each async_sgd.report_interval seconds: the
@@ -56,11 +61,17 @@ every 60 seconds. Whatever happens to it then, --resume goes on from there, on
 as many servers and workers as you like (docs/checkpoint.md). A model_input is
 the model to begin with.
 
+With --on it runs on a cluster (docs/launch.md). The config goes along; the
+files that it names are as the workers see them: in S3, in a shared folder, or
+at the same place everywhere.
+
 With PSCLOUD_ROLE=worker in the environment it takes part in a job of
 schedulers and servers that run elsewhere (docs/node-environment.md).)";
 
 struct TrainCommand {
   TrainJob job{.config = {}, .threads = 0};
+  RunJobOptions launch;
+  JobFlags flags;
   std::string tensorboard;
   bool dry_run = false;
   bool as_worker = false;
@@ -141,10 +152,31 @@ int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
   return exit_code(outcome.error().code);
 }
 
+// On a cluster: this process starts the others there and shows what one of them says.
+int launch_train(TrainCommand& command, const TrainSettings& settings) {
+  if (command.launch.on == "local") {
+    if (const auto there = check_train_files(settings, [] { return false; }); !there) return fail(there.error());
+  }
+  auto job = train_launch_job(command.job, {command.tensorboard, command.quiet, command.json}, command.flags);
+  if (!job) return fail(job.error());
+  TrainVoice voice;
+  command.launch.look = [&voice](const TaskEvent& event) { return voice.look(event); };
+  command.launch.usual_name = run_name_of({command.job.config.file});
+  // The result is what the workers say; a job that is only begun or planned has no other than its own.
+  command.launch.json = command.json && (command.launch.detach || command.launch.plan);
+  return run_job(*std::move(job), command.launch);
+}
+
 int run_train(TrainCommand command) {
   const Environment environment = process_environment();
   NodeOptions options;
   if (auto applied = apply_environment(environment, options); !applied) return fail(applied.error());
+  const bool launches = !command.launch.on.empty();
+  if (!launches && (command.launch.plan || command.launch.detach)) {
+    return fail_usage(fmt::format("{} is for a cluster: it needs --on", command.launch.plan ? "--plan" : "--detach"),
+                      "`pscloud train --help` tells more");
+  }
+  if (launches && command.job.servers == 0) command.job.servers = 1;
   if (command.job.threads == 0) {
     command.job.threads =
         command.job.servers > 0 ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -161,6 +193,7 @@ int run_train(TrainCommand command) {
   const auto settings = train_settings(command.job);
   if (!settings) return fail(settings.error());
   if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
+  if (launches) return launch_train(command, *settings);
   std::optional<TensorBoardWriter> tensorboard;
   if (!command.tensorboard.empty()) {
     auto writer = open_tensorboard(command.tensorboard);
@@ -190,6 +223,7 @@ int run_train(TrainCommand command) {
 void add_train(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<TrainCommand>();
   add_config_flags(verb, command->job.config, "the file that says what to train");
+  verb.get_option("config")->envname(kConfigVariable);
   verb.add_option("--servers", command->job.servers, "processes that hold the model [0: this one]")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
@@ -205,6 +239,9 @@ void add_train(CLI::App& verb, Action& action) {
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");
   verb.add_flag("--as-worker", command->as_worker)->group("");
+  constexpr const char* kCluster = "On a cluster";
+  add_run_job_flags(verb, command->launch, kCluster);
+  add_job_flags(verb, command->flags, kCluster);
   verb.footer(kTrainAbout);
   verb.callback([command, &action] { action = [command] { return run_train(*command); }; });
 }

@@ -115,12 +115,16 @@ Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOp
   return join_workers(options, threads, training(settings, show, cancelled));
 }
 
-Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
-                                    const Cancelled& cancelled) {
-  // Or there is nothing to start for.
+Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled) {
   const auto store = make_file_store(cancelled);
   TRY(find_files(*store, training_files(settings)));
   TRY(std::visit([&](const auto& one) { return check_checkpoints_before_start(*store, one.checkpoint); }, settings));
+  return {};
+}
+
+Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
+                                    const Cancelled& cancelled) {
+  TRY(check_train_files(settings, cancelled));  // or there is nothing to start for
   if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
   LocalClusterSpec spec;
   spec.servers = job.servers;

@@ -24,6 +24,9 @@ struct TrainJob {
 using TrainSettings = std::variant<OnlineSettings, BatchSettings>;
 Result<TrainSettings> train_settings(const TrainJob& job);
 
+// Whether there is something to train on, and to resume from, as this machine sees it.
+Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled);
+
 using TrainProgress = std::variant<OnlineProgress, BatchProgress>;
 using ShowProgress = std::function<void(const TrainProgress&)>;  // from any thread
 

@@ -51,7 +51,7 @@ class TrainReporter {
   const bool quiet_;
   Mutex mutex_;
   std::optional<TensorBoardWriter> tensorboard_ GUARDED_BY(mutex_);
-  Progress live_ GUARDED_BY(mutex_);
+  ProgressLine live_ GUARDED_BY(mutex_);
   bool begun_ GUARDED_BY(mutex_) = false;
   uint32_t validated_ GUARDED_BY(mutex_) = 0;  // the pass of which was told
 };
