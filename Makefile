@@ -14,7 +14,7 @@ BATCH_FLAGS ?=
 SANITIZED := unit|sim|cluster|fuzz|example
 SKIP ?= none
 
-.PHONY: help build demo test test-asan test-tsan bench bench-peers bench-train check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-tensorflow bench bench-peers bench-train check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -31,9 +31,14 @@ build: build/release/build.ninja ## the binary build/release/pscloud and the exa
 demo: build ## a small cluster on this machine, explained step by step (under a minute after the build)
 	@tools/demo.sh build/release
 
-test: build/release/build.ninja ## all tests
+test: build/release/build.ninja ## all tests but those that need daemons of clusters
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS) -LE '^lab$$'
+
+labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm and HTCondor, each in a network of its own (root)
+	@tools/setup.sh labs
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release -j 3 -L '^lab$$'
 
 test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --build --preset dev -j $(JOBS)
@@ -42,6 +47,11 @@ test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and Und
 test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
+
+test-tensorflow: build ## TensorFlow's parameter servers under our launcher (the first time a 320 MB download)
+	@tools/setup.sh peers
+	@python3 bench/peers/environment.py build/tensorflow examples/tensorflow/requirements.txt
+	@ctest --preset release -R '^compat_tensorflow_test$$' -V
 
 bench: build/release/build.ninja ## measures everything, and names what got slower since the last time
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all

@@ -8,6 +8,8 @@ trap 'rm -rf "$folder"' EXIT
 
 cmake --install "$PSCLOUD_BUILD" --prefix "$folder/prefix" >/dev/null
 "$folder/prefix/bin/pscloud" version
+[ "$(readlink "$folder/prefix/bin/psd_run")" = pscloud ] || { echo "psd_run is no link to pscloud"; exit 1; }
+"$folder/prefix/bin/psd_run" -h | grep -q 'cluster_config' || { echo "psd_run does not know itself"; exit 1; }
 # A copy, so that nothing of the repository is found by accident.
 cp -r "$source/tests/install" "$folder/consumer"
 cmake -S "$folder/consumer" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/prefix" --log-level=NOTICE

@@ -1,6 +1,6 @@
 #!/bin/bash
 # setup.sh GROUP...: makes sure that the Debian packages of the groups are installed. Groups:
-# build test bench peers check.
+# build test bench peers check labs.
 # When nothing is missing it ends at once, without network or root. The one place where our packages are named.
 # Exit codes: 0 all there, 2 something is missing that this script cannot install.
 set -euo pipefail
@@ -14,6 +14,8 @@ declare -A packages=(
   [bench]="libbenchmark-dev"
   [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
+  [labs]="python3 openssl docker.io iproute2 util-linux busybox-static openssh-server openssh-client
+          procps slurmctld slurmd slurm-client munge debootstrap"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
 declare -A programs=(
@@ -22,9 +24,10 @@ declare -A programs=(
   [bench]=""
   [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"
+  [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap"
 )
 
-[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs ..." >&2; exit 2; }
 wanted=() needed=()
 for group in "$@"; do
   [ -n "${packages[$group]+known}" ] || { echo "setup: no group '$group'; there are: ${!packages[*]}" >&2; exit 2; }
@@ -68,6 +71,14 @@ fi
 echo "setup: installing ${#missing[@]} packages: ${missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+
+# Labs start daemons by themselves, in networks of their own: installing them must start none on this machine.
+policy=/usr/sbin/policy-rc.d
+if [[ " $* " == *" labs "* ]] && [ ! -e $policy ]; then
+  trap 'rm -f "$log"; "${as_root[@]}" rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+  "${as_root[@]}" chmod +x $policy
+fi
 
 # apt_get COMMAND...: runs apt-get with its chatter in the log, and shows how far it is: at each tenth.
 apt_get() {

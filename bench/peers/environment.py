@@ -1,4 +1,4 @@
-"""A virtual environment for what a benchmark compares with."""
+"""A virtual environment for what a benchmark compares with, or a test runs: environment.py FOLDER REQUIREMENTS."""
 
 import hashlib
 import pathlib
@@ -19,3 +19,7 @@ def prepare(folder: pathlib.Path, requirements: pathlib.Path) -> pathlib.Path:
                    stdout=sys.stderr)
     stamp.write_text(wanted)
     return python
+
+
+if __name__ == "__main__":
+    prepare(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))

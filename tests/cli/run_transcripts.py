@@ -77,10 +77,11 @@ def matches(expected, lines):
     return len(lines) in ends
 
 
-def environment(bin_dir):
-    """Ours, without what would change the commands under test."""
+def environment(bin_dir, directory):
+    """Ours, without what would change the commands under test; what they keep is kept in `directory`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PSCLOUD_", "DMLC_")) and k != "PORT"}
     kept["PATH"] = os.pathsep.join([os.path.abspath(bin_dir), kept.get("PATH", os.defpath)])
+    kept["XDG_STATE_HOME"] = os.path.join(directory, "state")
     kept["LC_ALL"] = "C.UTF-8"
     kept["TZ"] = "UTC"
     return kept
@@ -125,7 +126,7 @@ def main():
     for path in args.files:
         with tempfile.TemporaryDirectory(prefix="transcript-") as directory:
             for step in parse(path):
-                failure = run(step, directory, environment(args.bin))
+                failure = run(step, directory, environment(args.bin, directory))
                 if failure:
                     failures += 1
                     print(failure)

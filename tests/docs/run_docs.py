@@ -169,7 +169,7 @@ class Docs:
                 # eval: a mistake in one command does not spoil the reading of the next.
                 script.append(f'eval "$(<{out}/{i}.cmd)" >{out}/{i}.txt 2>&1 </dev/null; echo $? >{out}/{i}.code')
             environment = dict(os.environ, PATH=f"{self.build}:{os.environ['PATH']}", PSCLOUD_SRC=str(self.root),
-                               TMPDIR=folder, LC_ALL="C.UTF-8")
+                               TMPDIR=folder, XDG_STATE_HOME=folder, LC_ALL="C.UTF-8")
             # A session of its own, so that whatever the page left running ends with it.
             shell = subprocess.Popen(["bash", "-c", "\n".join(script)], cwd=work, env=environment,
                                      stdin=subprocess.DEVNULL, start_new_session=True)

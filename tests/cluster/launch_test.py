@@ -1,0 +1,207 @@
+"""The life of a run on this machine: whenever and however its launcher ends, nothing is left and status is true.
+
+Processes are real. launch_local_test.py tries what a single task is given.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from launch_harness import BUILD, PSCLOUD, LaunchTest, marked_processes, until
+
+# A server that says when it was told to end, and how long it then takes, by the variable SLOW.
+SERVER = "trap 'date +told=%s.%N; sleep ${SLOW:-0}; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+WORKER = "echo up; while [ ! -e go ]; do sleep 0.02; done; date +ended=%s.%N"
+BY_ROLE = f'if [ "$PSCLOUD_ROLE" = server ]; then {SERVER}; else {WORKER}; fi'
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.02; done"
+BIND = ("import os, socket; s = socket.socket(); h, p = os.environ['PSCLOUD_LISTEN'].rsplit(':', 1); "
+        "s.bind((h, int(p))); s.listen(); print('bound')")
+
+
+def figure(text, name):
+    """The number behind "name=" in a log."""
+    return float(text.split(f"{name}=")[1].split()[0])
+
+
+class LifeTest(LaunchTest):
+    def begin(self, name, *flags, script=BY_ROLE, **variables):
+        return self.start(PSCLOUD, "run", "--name", name, *flags, "--servers", 1, "--workers", 2, "--", "sh", "-c",
+                          script, **variables)
+
+    def let_go(self):
+        (self.work / "go").touch()
+
+    def until_up(self, name, run):
+        for task in ("server-0", "worker-0", "worker-1"):
+            self.until_says(name, task, "up", run)
+
+    def status(self, name):
+        return json.loads(self.pscloud("status", name, "--json"))
+
+    def assert_nothing_left(self, name):
+        job = self.state(name)["job"]
+        self.assertFalse(marked_processes(job))
+        self.assertFalse(list(self.run_folder(name).glob("tasks/*")))
+        self.assertFalse((self.run_folder(name) / "open").exists())
+
+    def test_servers_are_told_within_a_second_of_the_last_workers_end_and_are_stopped(self):
+        run = self.begin("good")
+        self.until_up("good", run)
+        self.let_go()
+        self.ends(run)
+        last = max(figure(self.log("good", f"worker-{i}"), "ended") for i in range(2))
+        self.assertLess(figure(self.log("good", "server-0"), "told") - last, 1)
+        states = {task["task"]: task["state"] for task in self.state("good")["tasks"]}
+        self.assertEqual(states, {"server-0": "stopped", "worker-0": "done", "worker-1": "done"})
+        self.assert_nothing_left("good")
+
+    def test_a_program_of_ours_runs_in_every_role_with_certificates(self):
+        self.pscloud("run", "--name", "ours", "--scheduler", "--servers", 2, "--workers", 3, "--",
+                     BUILD / "examples" / "linear_regression")
+        self.assertRegex(self.log("ours", "worker-0"), r"found 2\.0|found 1\.9")
+        self.assert_nothing_left("ours")
+
+    def test_ctrl_c_once_stops_cleanly(self):
+        run = self.begin("once")
+        self.until_up("once", run)
+        run.send_signal(signal.SIGINT)
+        self.ends(run, 130)
+        self.assertIn("told=", self.log("once", "server-0"))
+        self.assertEqual(self.status("once")["state"], "interrupted")
+        self.assert_nothing_left("once")
+
+    def test_ctrl_c_twice_ends_at_once(self):
+        run = self.begin("twice", "--stop-grace", 50, script=STUBBORN)
+        self.until_up("twice", run)
+        run.send_signal(signal.SIGINT)
+        until(lambda: self.state("twice")["state"] == "stopping", "the stop")
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        self.ends(run, 130)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assert_nothing_left("twice")
+
+    def test_who_does_not_listen_is_killed_after_its_grace(self):
+        run = self.begin("deaf", "--stop-grace", 0.3, script=STUBBORN)
+        self.until_up("deaf", run)
+        run.send_signal(signal.SIGTERM)
+        self.ends(run, 130)
+        self.assertEqual({task.get("exit_code") for task in self.state("deaf")["tasks"]}, {137})
+
+    def test_a_terminal_that_goes_away_stops_the_run_cleanly(self):
+        run = self.begin("hangup")
+        self.until_up("hangup", run)
+        run.send_signal(signal.SIGHUP)
+        self.ends(run, 130)
+        self.assert_nothing_left("hangup")
+
+    def test_kill_9_at_any_moment_leaves_nothing_that_down_does_not_remove(self):
+        # From before the folder is there to long after all run: a start takes some 50 ms.
+        for n in range(40):
+            name = f"killed-{n}"
+            run = self.begin(name)
+            try:
+                run.wait(0.004 * n)
+            except subprocess.TimeoutExpired:
+                pass
+            self.kill(run)
+            self.check_after_kill(name)
+        self.assertFalse(list((self.home / "runs").glob(".*")))
+
+    def check_after_kill(self, name):
+        there = self.run_folder(name).exists()
+        if there:
+            self.assertEqual(self.status(name)["state"], "lost")
+        self.pscloud("down")
+        if there:
+            self.assert_nothing_left(name)
+            self.assertEqual(self.status(name)["things_left"], 0)
+            self.assertEqual(self.status(name)["state"], "lost")
+        self.assertIn("nothing was left", self.pscloud("down"))
+
+    def test_kill_9_in_each_step_that_can_be_waited_for(self):
+        for step in ("running", "stopping"):
+            with self.subTest(step):
+                run = self.begin(step, SLOW="1")
+                self.until_up(step, run)
+                if step == "stopping":
+                    run.send_signal(signal.SIGTERM)
+                until(lambda: self.state(step)["state"] == step, step)
+                self.kill(run)
+                self.check_after_kill(step)
+
+    def test_a_run_in_the_background_is_followed_and_stopped(self):
+        said = self.pscloud("run", "--detach", "--name", "back", "--servers", 1, "--workers", 1, "--", "sh", "-c",
+                            BY_ROLE)
+        self.assertEqual(said, "back\n")
+        logs = self.start(PSCLOUD, "logs", "back", "-f")
+        until(lambda: logs.out.read_text().count("up") == 2, lambda: self.story(logs))
+        self.assertEqual(self.status("back")["state"], "running")
+        self.assertIn("is still there", self.story_of_refused("back"))
+        self.assertEqual(self.pscloud("stop", "back"), "back interrupted\n")
+        self.ends(logs)
+        self.assertIn("[server-0] told=", logs.out.read_text())
+        self.assert_nothing_left("back")
+
+    def story_of_refused(self, name):
+        run = self.begin(name)
+        self.ends(run, 2)
+        return self.story(run)
+
+    def test_down_all_stops_what_goes_on(self):
+        self.pscloud("run", "--detach", "--name", "on", "--workers", 1, "--", "sh", "-c", WORKER)
+        self.assertIn("1 run goes on", self.pscloud("down"))
+        self.assertIn("on: stopped", self.pscloud("down", "--all"))
+        self.assert_nothing_left("on")
+
+    def test_lines_of_any_length_and_number_arrive_as_they_were_written(self):
+        # 40 MB in one line without an end, then many short ones, faster than anybody could read them.
+        script = ("import sys; w = sys.stdout.write; w('x' * 40_000_000 + '\\n'); "
+                  "[w(f'{i}\\n') for i in range(200_000)]; w('no end')")
+        run = self.start(PSCLOUD, "run", "--name", "long", "--quiet", "--workers", 1, "--", sys.executable, "-c",
+                         script)
+        peak = 0
+        while run.poll() is None:
+            try:
+                status = pathlib.Path(f"/proc/{run.pid}/status").read_text()
+                peak = max(peak, int(status.split("VmHWM:")[1].split()[0]) if "VmHWM:" in status else 0)
+            except OSError:
+                pass
+            time.sleep(0.02)
+        self.ends(run)
+        lines = self.log("long", "worker-0").split("\n")
+        self.assertEqual(len(lines[0]), 40_000_000)
+        self.assertEqual(lines[1:200_001], [str(i) for i in range(200_000)])
+        self.assertEqual("\n".join(lines[200_001:]).strip(), "no end")
+        self.assertLess(peak, 100_000, "kilobytes of memory")
+
+    def test_a_hundred_pairs_of_jobs_that_start_together_share_no_port(self):
+        for batch in range(20):
+            runs = [self.start(PSCLOUD, "run", "--quiet", "--workers", 2, "--", sys.executable, "-S", "-E", "-c", BIND)
+                    for _ in range(10)]
+            for run in runs:
+                self.ends(run)
+
+    def test_ten_thousand_runs_are_listed_at_once(self):
+        self.pscloud("run", "--quiet", "--name", "first", "--workers", 1, "--", "true")
+        state = (self.run_folder("first") / "state.json").read_text()
+        for n in range(10_000):
+            folder = self.home / "runs" / f"old-{n}"
+            folder.mkdir()
+            (folder / "state.json").write_text(state.replace('"first"', f'"old-{n}"'))
+        took = []
+        for _ in range(5):
+            began = time.monotonic()
+            listed = self.pscloud("status")
+            took.append(time.monotonic() - began)
+        self.assertEqual(len(listed.splitlines()), 21)
+        self.assertLess(min(took), 0.2, took)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+"""What must hold on every cluster that queues jobs: the cases of slurm_test.py and condor_test.py. A class of theirs
+has `lab`, `on` (the value of --on), `home` (PSCLOUD_HOME on the first machine) and `program` (the words that run
+tf_config_program.py).
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "labs"))
+from harness import BUILD, SLOW  # noqa: E402,F401
+from machines import until  # noqa: E402
+from train_test import BATCH  # noqa: E402
+
+SECONDS = 60 * SLOW
+# Each would be something else after a shell, or after quoting that forgot it.
+ODD = ["two words", "it's", 'a "quoted" one', "$HOME ${PATH} $(id) `id`", "* ?", "a\nb", "", "-x",
+       "\\", "100%", "~", "é", ";#&|<>"]
+SECRET = "only-for-the-tasks-7163"
+
+
+class QueueTools:
+    def pscloud(self, *words, variables=None, seconds=SECONDS, **options):
+        """Runs it on the first machine to its end."""
+        return self.lab.first.run(["pscloud", *map(str, words)], check=False, seconds=seconds,
+                                  variables={"PSCLOUD_HOME": self.home, **(variables or {})}, **options)
+
+    def start(self, *words, variables=None):
+        """The same in the background."""
+        command = self.lab.first.command(["pscloud", *map(str, words)],
+                                         variables={"PSCLOUD_HOME": self.home, **(variables or {})})
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", start_new_session=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def run_job(self, name, *flags, servers=1, workers=2, on=None, arguments=(), variables=None):
+        return self.pscloud("run", "--on", on or self.on, "--name", name, "--framework", "tensorflow", "--servers",
+                            servers, "--workers", workers, *flags, "--", *self.program, *arguments,
+                            variables=variables)
+
+    def log(self, run, task):
+        return self.pscloud("logs", run, task).stdout
+
+    def time_in(self, run, task, what):
+        """When the program says that it `ends`, or was `stopped`."""
+        return float(re.search(rf"^{what} at ([\d.]+)$", self.log(run, task), re.MULTILINE)[1])
+
+    def state(self, run):
+        return json.loads(self.pscloud("status", run, "--json").stdout)
+
+    def nothing_is_left(self):
+        """No job, no process of a task, no file outside of the runs' own folders."""
+        until(lambda: not self.lab.jobs(), lambda: f"empty queue: {self.lab.jobs()}")
+        for machine in self.lab.machines:
+            until(lambda machine=machine: not machine.processes(),
+                  lambda machine=machine: f"end of {machine.processes()} on {machine.name}")
+            self.assertEqual(machine.run(["find", "/tmp", "/var/tmp", "/dev/shm", "-mindepth", "1", "-user", "psuser"],
+                                         user=0).stdout, "", machine.name)
+        left = [path for path in self.lab.first.run(["find", self.home]).stdout.splitlines()
+                if re.search(r"/(spec|ep|out|private|bundle|tls)", path)]
+        self.assertEqual(left, [])
+
+    def on_with(self, option):
+        return self.on + ("," if ":" in self.on else ":") + option
+
+
+class QueueCases(QueueTools):
+    def test_a_job_runs_to_its_end_and_the_server_is_stopped(self):
+        done = self.run_job("whole", "--secret", "TOKEN", servers=1, workers=3, arguments=ODD,
+                            variables={"TOKEN": SECRET})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for task in ("server-0", "worker-0", "worker-1", "worker-2"):
+            log = self.log("whole", task)
+            self.assertIn("arguments " + json.dumps(ODD), log.splitlines())
+            self.assertIn(f"secret {SECRET}", log)
+        self.assertIn("heard ps-0", self.log("whole", "worker-2"))
+        self.assertLess(self.time_in("whole", "server-0", "stopped") -
+                        max(self.time_in("whole", f"worker-{i}", "ends") for i in range(3)), 2 * SLOW)
+        self.assertIn("3 done, 1 stopped", done.stderr)
+        self.nothing_is_left()
+
+    def test_the_first_failure_is_the_cause(self):
+        done = self.run_job("fails", "--env", "WORK=fail:worker-1,slow", workers=2)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"worker-1 on \S+ failed: exit code 7")
+        self.assertIn("something is wrong here", done.stderr)
+        self.assertIn("stopped", self.log("fails", "server-0"))
+        self.nothing_is_left()
+
+    def test_training_finds_the_optimum_that_it_finds_alone(self):
+        self.lab.first.run(["mkdir", "-p", "/shared/train"])
+        self.addCleanup(self.lab.first.run, ["rm", "-r", "/shared/train"])
+        (self.lab.shared / "train.conf").write_text(BATCH.replace('file: "', 'file: "/shared/train/'))
+        made = self.pscloud("data", "generate", "train", "--examples", 20000, "--keys", 26000, "--files", 3,
+                            folder="/shared/train")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        alone = self.pscloud("train", "/shared/train.conf", "--json", folder="/shared/train")
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        there = self.pscloud("train", "/shared/train.conf", "--on", self.on, "--name", "train", "--servers", 2,
+                             "--workers", 3, "--json", folder="/shared/train")
+        self.assertEqual(there.returncode, 0, there.stderr)
+        alone, there = json.loads(alone.stdout), json.loads(there.stdout)
+        self.assertEqual(there["examples"], alone["examples"])
+        self.assertAlmostEqual(there["objective"] / alone["objective"], 1, delta=1e-3)
+        self.nothing_is_left()
+
+    def kill_while_it_runs(self, name, on=None):
+        """Starts a job that does not end, and kills its launcher."""
+        process = self.start("run", "--on", on or self.on, "--name", name, "--framework", "tensorflow", "--servers", 1,
+                             "--workers", 2, "--env", "WORK=slow", "--secret", "TOKEN", "--", *self.program,
+                             variables={"TOKEN": SECRET})
+        until(lambda: all("works" in self.log(name, f"worker-{i}") for i in (0, 1)), "work", SECONDS)
+        self.assertIn(f"secret {SECRET}", self.log(name, "worker-0"))
+        self.assertEqual([line for one in self.lab.machines for line in one.processes() if SECRET in line], [])
+        self.kill_launcher(name, process)
+
+    def kill_launcher(self, name, process):
+        launcher = self.lab.first.run(["pgrep", "-f", f"run --on .*--name {name} "]).stdout.split()
+        self.assertEqual(len(launcher), 1)
+        self.lab.first.run(["kill", "-9", *launcher])
+        process.wait(SECONDS)
+        self.assertEqual(self.state(name)["state"], "lost")
+
+    def test_down_removes_what_a_killed_launcher_has_left(self):
+        self.kill_while_it_runs("killed")
+        down = self.pscloud("down")
+        self.assertEqual(down.returncode, 0, down.stderr)
+        self.nothing_is_left()
+
+    def test_without_its_launcher_a_job_ends_by_itself(self):
+        self.kill_while_it_runs("orphan", on=self.on_with("lost_after=4"))
+        until(lambda: not self.lab.jobs(), lambda: f"end of {self.lab.jobs()}", SECONDS)
+        self.assertEqual(self.pscloud("down").returncode, 0)
+        self.nothing_is_left()
+
+    def test_ctrl_c_stops_all_cleanly(self):
+        process = self.start("run", "--on", self.on, "--name", "stopped", "--framework", "tensorflow", "--servers", 1,
+                             "--workers", 2, "--env", "WORK=slow", "--", *self.program)
+        until(lambda: all("works" in self.log("stopped", f"worker-{i}") for i in (0, 1)), "work", SECONDS)
+        stop = self.pscloud("stop", "stopped")
+        self.assertEqual(stop.returncode, 0, stop.stderr)
+        self.assertEqual(process.wait(SECONDS), 130)
+        self.assertIn("stopped at", self.log("stopped", "server-0").splitlines()[-1])
+        self.nothing_is_left()

@@ -1,0 +1,127 @@
+"""`pscloud rendezvous`: tasks that somebody else has started, all on this machine here, find each other in a folder."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import PSCLOUD, SECONDS, until
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "tf_config_program.py"
+
+
+class Task:
+    def __init__(self, name, process):
+        self.name = name
+        self.process = process
+
+    def ends(self):
+        """Waits for its end; its exit code."""
+        try:
+            self.out, self.err = self.process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.out, self.err = self.process.communicate()
+            raise AssertionError(f"{self.name} does not end: {self.out}{self.err}") from None
+        return self.process.returncode
+
+
+class Rendezvous(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="pscloud-rendezvous-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, name, *flags, job="j1", work="", timeout=SECONDS):
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("PSCLOUD_", "DMLC_"))}
+        process = subprocess.Popen(
+            [PSCLOUD, "rendezvous", "--folder", self.folder, "--job", job, "--task", name, "--servers", "1",
+             "--workers", "2", "--framework", "tensorflow", "--timeout", str(timeout), *map(str, flags), "--",
+             "python3", PROGRAM, "two words", "$HOME"],
+            env={**environment, "WORK": work}, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        self.addCleanup(self.clean_up, process)
+        return Task(name, process)
+
+    @staticmethod
+    def clean_up(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+    def test_servers_are_stopped_when_the_workers_are_done(self):
+        # In the worst order: the leader comes last.
+        tasks = [self.start(name) for name in ("worker-1", "worker-0", "server-0")]
+        for task in tasks:
+            self.assertEqual(task.ends(), 0, f"{task.name}: {task.out}{task.err}")
+            self.assertIn('arguments ["two words", "$HOME"]', task.out)
+        self.assertIn("heard ps-0", tasks[0].out)
+        self.assertIn("stopped", tasks[2].out)
+        self.assertTrue((self.folder / "j1/done.json").exists())
+
+    def test_who_does_not_come_is_named_and_all_end_with_code_3(self):
+        tasks = [self.start(name, timeout=2) for name in ("server-0", "worker-1")]
+        for task in tasks:
+            self.assertEqual(task.ends(), 3, task.err)
+            self.assertIn("only 2 of 3 have arrived; missing: worker-0", task.err)
+        late = self.start("worker-0")
+        self.assertEqual(late.ends(), 2)
+        self.assertIn("has ended: every job needs an id of its own", late.err)
+
+    def test_a_job_begins_with_the_least_that_it_needs(self):
+        tasks = [self.start(name, "--workers-min", 1) for name in ("server-0", "worker-1")]
+        for task in tasks:
+            self.assertEqual(task.ends(), 0, task.err)
+
+    def test_a_task_that_fails_ends_all_with_code_1(self):
+        tasks = [self.start(name, work="fail:worker-1,slow") for name in ("server-0", "worker-0", "worker-1")]
+        self.assertEqual(tasks[2].ends(), 7)
+        for task in tasks[:2]:
+            self.assertEqual(task.ends(), 1, task.err)
+            self.assertRegex(task.err, r"worker-1 on \S+ failed: exit code 7")
+
+    def test_a_leader_that_is_killed_ends_the_others_in_time(self):
+        tasks = [self.start(name, "--lost-after", 2, work="slow") for name in ("server-0", "worker-0", "worker-1")]
+        until(lambda: (self.folder / "j1/cluster.json").exists(), "all to be there")
+        tasks[0].process.kill()
+        began = time.monotonic()
+        for task in tasks[1:]:
+            self.assertEqual(task.ends(), 1, task.err)
+            self.assertIn("the launcher is gone", task.err)
+        self.assertLess(time.monotonic() - began, 2 + SECONDS / 2)
+
+    def test_a_task_that_is_killed_is_lost(self):
+        tasks = [self.start(name, "--lost-after", 2, work="slow") for name in ("server-0", "worker-0", "worker-1")]
+        until(lambda: (self.folder / "j1/cluster.json").exists(), "all to be there")
+        tasks[2].process.kill()
+        for task in tasks[:2]:
+            self.assertEqual(task.ends(), 1, task.err)
+            self.assertRegex(task.err, r"worker-1 on \S+ failed: has given no sign of life for 2 s")
+
+    def test_interrupting_the_leader_ends_the_job(self):
+        tasks = [self.start(name, work="slow") for name in ("server-0", "worker-0", "worker-1")]
+        until(lambda: (self.folder / "j1/cluster.json").exists(), "all to be there")
+        tasks[0].process.terminate()
+        for task in tasks:
+            self.assertEqual(task.ends(), 130, task.err)
+
+    def test_two_jobs_in_one_folder_do_not_see_each_other(self):
+        tasks = [self.start(name, job=job) for name in ("worker-0", "server-0", "worker-1") for job in ("a", "b")]
+        for task in tasks:
+            self.assertEqual(task.ends(), 0, f"{task.name}: {task.err}")
+
+    def test_wrong_flags_are_named(self):
+        for flags, message in (({"name": "worker-7"}, "worker-7: is none of the 3 tasks of this job"),
+                               ({"name": "ps-0"}, "'ps-0' is no task"),
+                               ({"name": "worker-0", "job": "../x"}, "--job ../x: letters, digits")):
+            task = self.start(**flags)
+            self.assertEqual(task.ends(), 2, task.err)
+            self.assertIn(message, task.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,334 @@
+"""`pscloud run` and `psd_run` on four hosts by ssh: real sshds, each on a machine of its own (labs/ssh_lab.py)."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from launch_harness import PSCLOUD, SECONDS, LaunchTest, until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
+
+import ssh_lab  # noqa: E402
+
+ARGUMENTS = ["a b", "'\"", "$HOME", "*", "two\nlines", "\\", "", "`id`", "~", "-x", "; true"]
+SAY = "import sys, json; print(json.dumps(sys.argv[1:]))"
+STAY = "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+# All workers connect to all servers, at the addresses they were told.
+TALK = r"""
+import os, socket, sys
+role, me = os.environ["PSCLOUD_ROLE"], os.environ["PSCLOUD_LISTEN"].rsplit(":", 1)
+if role == "server":
+    listener = socket.create_server((me[0], int(me[1])))
+    for _ in range(int(os.environ["PSCLOUD_WORKERS"])):
+        listener.accept()[0].sendall(b"hello from " + os.uname().nodename.encode())
+else:
+    for address in os.environ["PSCLOUD_SERVER_ADDRESSES"].split(","):
+        host, port = address.rsplit(":", 1)
+        for attempt in range(500):
+            try:
+                connection = socket.create_connection((host, int(port)), 10)
+                break
+            except ConnectionRefusedError:
+                import time
+                time.sleep(0.02)
+        print(connection.makefile().read(), flush=True)
+"""
+LOST_AFTER_S = 4
+CONFIG = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+learning_rate { type: DECAY alpha: 0.1 beta: 1 }
+async_sgd { algo: FTRL minibatch: 50 }
+"""
+BATCH = """
+training_data { format: TEXT text: LIBSVM file: "train-.*" }
+model_output { format: TEXT file: "model" }
+loss { type: LOGIT }
+penalty { type: L1 lambda: 10 }
+darlin { max_pass_of_data: 40 epsilon: 1e-5 }
+"""
+
+
+@unittest.skipIf(ssh_lab.missing(), ssh_lab.missing())
+class SshTest(LaunchTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = ssh_lab.SshLab(4)
+        cls.outside = staticmethod(lambda words: cls.lab.outside_command(*words))
+
+    @classmethod
+    def tearDownClass(cls):
+        folder = cls.lab.folder
+        cls.lab.down()
+        assert not folder.exists()
+
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.lab.cluster_file(self.home / "cluster.json")
+        # A host that is as it was before its first job.
+        self.before = {machine.name: set(self.lab.processes_of(machine)) for machine in self.lab.machines}
+
+    def left_on(self, machine):
+        return {pid: text for pid, text in self.lab.processes_of(machine).items()
+                if pid not in self.before[machine.name]}
+
+    def assert_nothing_left(self, *but):
+        for machine in self.lab.machines:
+            if machine in but:
+                continue
+            until(lambda: not self.left_on(machine), lambda: f"the end of {self.left_on(machine)} on {machine.name}")
+            root = self.lab.root_of(machine)
+            files = [path for path in root.glob("tmp/*") if path.name != self.lab.folder.name]
+            self.assertEqual(files, [], machine.name)
+            self.assertEqual(list((root / ssh_lab.HOME).glob(".cache/pscloud/jobs/*")), [], machine.name)
+            self.assertEqual(list((root / ssh_lab.HOME).glob(".cache/pscloud/*.[0-9]*")), [], machine.name)
+
+    def run_on(self, *words, cluster=None, code=0, **variables):
+        return self.ends(self.start(PSCLOUD, "run", "--on", cluster or self.cluster, *words, **variables), code)
+
+    def test_arguments_arrive_as_they_are(self):
+        self.run_on("--name", "args", "--workers", 4, "--", "python3", "-c", SAY, *ARGUMENTS)
+        for number in range(4):
+            self.assertEqual(json.loads(self.log("args", f"worker-{number}")), ARGUMENTS)
+        self.assert_nothing_left()
+
+    def test_tasks_reach_each_other_and_hosts_need_nothing_of_ours(self):
+        self.run_on("--name", "talk", "--servers", 2, "--workers", 3, "--", "python3", "-c", TALK)
+        for number in range(3):
+            self.assertEqual(sorted(self.log("talk", f"worker-{number}").split("\n")),
+                             ["", "hello from host1", "hello from host2"])
+        self.run_on("--name", "own", "--workers", 4, "--", "pscloud", "version")
+        self.assertIn("pscloud", self.log("own", "worker-3"))
+        self.assert_nothing_left()
+
+    def test_many_tasks_start_within_seconds(self):
+        self.run_on("--name", "warm", "--workers", 4, "--", "true")  # the bundle is copied once
+        start = time.monotonic()
+        self.run_on("--quiet", "--name", "many", "--workers", 64, "--", "true")
+        took = time.monotonic() - start
+        print(f"64 tasks on 4 hosts, from the command to its end: {took:.1f} s", flush=True)
+        self.assertLess(took, 10)
+        self.assert_nothing_left()
+
+    def test_no_secret_is_in_any_process_list(self):
+        secrets = {f"SECRET_{n}": f"hidden-{n}-{os.getpid()}" for n in range(3)}
+        flags = [word for name in secrets for word in ("--secret", name)]
+        run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "secret", *flags, "--workers", 4, "--", "sh",
+                         "-c", f'cat "$SECRET_0_FILE" "$SECRET_1_FILE" "$SECRET_2_FILE"; echo; {STAY}', **secrets)
+        for number in range(4):
+            self.until_says("secret", f"worker-{number}", "up", run)
+            self.assertIn("".join(secrets.values()), self.log("secret", f"worker-{number}"))
+        looked_at = 0
+        for machine in self.lab.machines:
+            for words, variables in self.lab.processes_of(machine).values():
+                looked_at += 1
+                for value in secrets.values():
+                    self.assertNotIn(value, words + variables)
+        self.assertGreater(looked_at, 12)
+        run.send_signal(signal.SIGINT)
+        self.ends(run, 130)
+        self.assert_nothing_left()
+
+    def test_nothing_is_left_when_the_launcher_is_killed(self):
+        for wait_for_end in (True, False):
+            name = f"killed-{wait_for_end}".lower()
+            run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", name, "--workers", 4, "--", "sh", "-c",
+                             f"setsid sleep 1000 & sleep 1000 & {STAY}")
+            for number in range(4):
+                self.until_says(name, f"worker-{number}", "up", run)
+            self.kill(run)
+            if wait_for_end:
+                self.assert_nothing_left()  # the agents see to it
+            self.pscloud("down")
+            self.assert_nothing_left()
+            self.assertIn(name, self.pscloud("status", "--all"))
+
+    def test_down_finds_what_killed_agents_have_left(self):
+        run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "agents", "--workers", 4, "--", "sh", "-c",
+                         f"setsid sleep 1000 & {STAY}")
+        for number in range(4):
+            self.until_says("agents", f"worker-{number}", "up", run)
+        run.send_signal(signal.SIGSTOP)  # it must not clean up meanwhile
+        for machine in self.lab.machines:
+            for pid, (words, _) in self.left_on(machine).items():
+                if "\0task\0" in words:
+                    os.kill(pid, signal.SIGKILL)
+        self.kill(run)
+        self.assertTrue(any(self.left_on(machine) for machine in self.lab.machines))
+        self.pscloud("down")
+        self.assert_nothing_left()
+
+    def test_a_host_that_is_cut_off_is_named(self):
+        cluster = self.lab.cluster_file(self.home / "short.json", options={
+            "ssh_config": str(self.lab.ssh_config), "lost_after": str(LOST_AFTER_S)})
+        run = self.start(PSCLOUD, "run", "--on", cluster, "--name", "cut", "--workers", 4, "--stop-grace", 1, "--",
+                         "sh", "-c", STAY)
+        for number in range(4):
+            self.until_says("cut", f"worker-{number}", "up", run)
+        third = self.lab.machines[2]
+        self.lab.cut_off(third)
+        try:
+            self.ends(run, 1)
+            self.assertIn("host3 is lost", self.story(run))
+            self.assertIn("left: perhaps processes on host3", self.story(run))
+            self.assert_nothing_left(third)
+            # Its agent hears nothing any more and ends the task by itself.
+            until(lambda: not [words for words, _ in self.left_on(third).values() if "sshd" not in words],
+                  lambda: f"the end of {self.left_on(third)}")
+        finally:
+            self.lab.plug_in(third)
+        until(lambda: self.lab.answers(third), "host3")
+        self.pscloud("down")
+        self.assertNotIn("left", self.pscloud("status"))
+
+    def test_what_is_wrong_with_hosts_is_said_before_anything_starts(self):
+        hosts = [{"address": self.lab.machines[0].address, "name": "good"},
+                 {"address": self.lab.machines[1].address, "name": "stranger", "user": "nobody-here"},
+                 {"address": f"{self.lab.network}.77", "name": "nobody"}]
+        cluster = self.lab.cluster_file(self.home / "wrong.json", hosts=hosts)
+        run = self.start(PSCLOUD, "run", "--on", cluster, "--workers", 3, "--", "touch", "/tmp/started")
+        self.ends(run, 3)
+        self.assertIn("stranger: does not accept the key of the user nobody-here", self.story(run))
+        self.assertRegex(self.story(run), "nobody: .*(No route to host|timed out)")
+        self.assert_nothing_left()
+        missing = self.start(PSCLOUD, "run", "--on", self.cluster, "--workers", 4, "--", "no-such-program")
+        self.ends(missing, 2)
+        self.assertIn("host2: 'no-such-program': there is no such program in PATH", self.story(missing))
+
+    def test_a_host_key_is_taken_only_when_that_is_said(self):
+        known = self.home / "known_hosts"
+        config = self.home / "ssh_config"
+        config.write_text(self.lab.ssh_config.read_text().replace(str(self.lab.known_hosts), str(known)))
+        cluster = self.lab.cluster_file(self.home / "new.json", options={"ssh_config": str(config)})
+        run = self.start(PSCLOUD, "run", "--on", cluster, "--workers", 4, "--", "true")
+        self.ends(run, 3)
+        self.assertIn("host1: its host key is not known", self.story(run))
+        self.assertIn("--accept-new-host-keys", self.story(run))
+        self.run_on("--accept-new-host-keys", "--workers", 4, "--", "true", cluster=cluster)
+        self.run_on("--workers", 4, "--", "true", cluster=cluster)  # they are known now
+        keys = known.read_text().splitlines()
+        known.write_text("\n".join([keys[0].split()[0] + " " + " ".join(keys[1].split()[1:])] + keys[1:]) + "\n")
+        changed = self.start(PSCLOUD, "run", "--on", cluster, "--accept-new-host-keys", "--workers", 4, "--", "true")
+        self.ends(changed, 3)
+        self.assertIn("its host key is not the one that is known", self.story(changed))
+
+    def test_hosts_that_do_not_reach_each_other_are_named(self):
+        second = self.lab.machines[1]
+        second.run(["ip", "route", "add", "blackhole", self.lab.machines[0].address], user=0, folder="/")
+        try:
+            run = self.start(PSCLOUD, "run", "--on", self.cluster, "--workers", 4, "--", "true")
+            self.ends(run, 3)
+            self.assertIn("host2 does not reach host1 at", self.story(run))
+        finally:
+            second.run(["ip", "route", "del", "blackhole", self.lab.machines[0].address], user=0, folder="/")
+
+    def test_files_are_copied_once_and_are_in_the_folder_of_each_task(self):
+        (self.work / "lib").mkdir()
+        (self.work / "lib" / "part.py").write_text("WORD = 'imported'\n")
+        (self.work / "main.py").write_text("import sys; sys.path.insert(0, 'lib'); import part; print(part.WORD)\n")
+        (self.work / "big.bin").write_bytes(os.urandom(5 << 20))
+        files = ["--file", "main.py", "--file", "lib", "--file", "big.bin"]
+        for name in ("first", "second"):
+            self.run_on("--name", name, *files, "--workers", 8, "--", "sh", "-c", "python3 main.py; wc -c < big.bin")
+            for number in range(8):
+                self.assertEqual(self.log(name, f"worker-{number}"), f"imported\n{5 << 20}\n")
+        for machine in self.lab.machines:
+            cache = self.lab.root_of(machine) / ssh_lab.HOME / ".cache/pscloud/files"
+            self.assertEqual(len(list(cache.iterdir())), 3)
+        self.assert_nothing_left()
+
+    def test_connect_opens_a_shell_on_the_host_of_a_task(self):
+        run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "shell", "--workers", 4, "--", "sh", "-c",
+                         STAY)
+        for number in range(4):
+            self.until_says("shell", f"worker-{number}", "up", run)
+        shell = subprocess.run(self.outside([str(PSCLOUD), "connect", "shell", "worker-2"]), env=self.environment,
+                               input="hostname\n", capture_output=True, text=True, timeout=SECONDS)
+        self.assertIn("host3", shell.stdout, shell.stderr)
+        self.pscloud("stop", "shell")
+        self.ends(run, 130)
+        self.assert_nothing_left()
+
+    def test_training_makes_the_model_that_it_makes_here(self):
+        self.work = self.lab.common / "train"
+        self.work.mkdir(mode=0o777)
+        self.work.chmod(0o1777)
+        self.addCleanup(shutil.rmtree, self.work)
+        self.pscloud("data", "generate", "train", "--examples", 20000, "--keys", 5000, "--files", 3)
+        (self.work / "online.conf").write_text(CONFIG)
+        (self.work / "batch.conf").write_text(BATCH)
+
+        def model():
+            lines = sorted(line for path in self.work.glob("model_S*") for line in path.read_text().splitlines())
+            for path in self.work.glob("model_S*"):
+                path.unlink()
+            self.assertGreater(len(lines), 100)
+            return lines
+        one = ["train", "online.conf", "--servers", 2, "--workers", 1]
+        self.pscloud(*one)
+        here = model()
+        self.pscloud(*one, "--on", self.cluster)
+        self.assertEqual(model(), here)
+        three = ["train", "batch.conf", "--servers", 2, "--workers", 3, "--json"]
+        alone = json.loads(self.pscloud(*three))
+        model()
+        there = json.loads(self.pscloud(*three, "--on", self.cluster, "--name", "three"))
+        self.assertEqual(there["examples"], alone["examples"])
+        self.assertAlmostEqual(there["objective"] / alone["objective"], 1, delta=1e-3)
+        logs = {path.name for path in (self.run_folder("three") / "logs").iterdir()}
+        self.assertEqual(logs, {"scheduler-0.log", "server-0.log", "server-1.log", "worker-0.log", "worker-1.log",
+                                "worker-2.log"})
+        self.assert_nothing_left()
+
+    def poseidon(self, out, command, code=0):
+        binaries = self.home / "env"
+        config = {"username": ssh_lab.USER, "pem_file": str(self.lab.key), "virtualenv": "/tmp/poseidon",
+                  "worker_nodes": [machine.address for machine in self.lab.machines[:3]],
+                  "server_nodes": [machine.address for machine in self.lab.machines[2:]],
+                  "master_node": self.lab.machines[3].address,
+                  "options": {"ssh_config": str(self.lab.ssh_config)}}
+        for machine in self.lab.machines:
+            programs = self.lab.root_of(machine) / "tmp/poseidon/bin"
+            programs.mkdir(parents=True, exist_ok=True)
+            for name in ("ps_master", "ps_server"):
+                (programs / name).write_text(f"#!/bin/sh\necho {name} on $(hostname)\nexec sleep 1000\n")
+                (programs / name).chmod(0o755)
+            self.addCleanup(shutil.rmtree, programs.parent, ignore_errors=True)
+        (self.home / "psd.json").write_text(json.dumps(config))
+        psd_run = binaries / "psd_run"
+        binaries.mkdir(exist_ok=True)
+        if not psd_run.exists():
+            psd_run.symlink_to(PSCLOUD)
+        run = self.start(psd_run, "-c", self.home / "psd.json", "-o", out, command)
+        self.ends(run, code)
+        folders = sorted((self.work / out).glob("poseidon_log_*"))
+        self.assertTrue(folders, self.story(run))
+        return {path.name: path.read_text() for path in folders[-1].iterdir()}
+
+    def test_psd_run_is_as_its_users_know_it(self):
+        logs = self.poseidon("logs", "CLASS=x python3 -c 'import sys; print(sys.argv[1:])' --batch_size 32")
+        self.assertEqual(sorted(logs), ["master.log", "server0.log", "server1.log", "worker0.log", "worker1.log",
+                                        "worker2.log"])
+        self.assertEqual(logs["master.log"], "ps_master on host4\n")
+        self.assertEqual(logs["server1.log"], "ps_server on host4\n")
+        address = f"tcp://{self.lab.machines[3].address}:5555"
+        for number in range(3):
+            flags = ["--batch_size", "32", "--distributed", "--master_address", address, "--client_id", str(number)]
+            self.assertEqual(logs[f"worker{number}.log"], f"{flags}\n")
+        self.assertTrue((self.work / "poseidon_run.log").exists())
+
+    def test_psd_run_takes_a_command_for_each_worker(self):
+        logs = self.poseidon("each", "echo first,echo second,echo third")
+        self.assertIn("second --distributed", logs["worker1.log"])
+        self.assertIn("third --distributed", logs["worker2.log"])
+
+
+if __name__ == "__main__":
+    unittest.main()

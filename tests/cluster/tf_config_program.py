@@ -1,0 +1,58 @@
+"""A program that knows of its cluster what TF_CONFIG says, as TensorFlow's do: ps serve until they are stopped, workers
+and the chief ask each ps and end. It prints its arguments, so that a test can see what became of them.
+
+Words in WORK, comma-separated: "fail:worker-1" ends that task with code 7; "slow" lets workers run until they are
+stopped.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+config = json.loads(os.environ["TF_CONFIG"])
+kind, index = config["task"]["type"], config["task"]["index"]
+work = os.environ.get("WORK", "").split(",")
+host, port = config["cluster"][kind][index].rsplit(":", 1)
+
+
+def serve():
+    def stop(*_):
+        print(f"stopped at {time.time()}", flush=True)
+        os._exit(0)
+    signal.signal(signal.SIGTERM, stop)
+    with socket.create_server(("", int(port))) as listener:
+        print("serves", flush=True)
+        while True:
+            connection, _ = listener.accept()
+            connection.sendall(f"{kind}-{index}".encode())
+            connection.close()
+
+
+def ask(address):
+    deadline = time.monotonic() + 30
+    name, number = address.rsplit(":", 1)
+    while True:
+        try:
+            with socket.create_connection((name, int(number)), timeout=30) as connection:
+                return connection.recv(100).decode()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+print("arguments " + json.dumps(sys.argv[1:]), flush=True)
+print("secret " + (open(os.environ["TOKEN_FILE"]).read() if "TOKEN_FILE" in os.environ else "none"), flush=True)
+if kind == "ps":
+    serve()
+print("heard " + " ".join(ask(address) for address in config["cluster"].get("ps", [])), flush=True)
+if f"fail:{kind}-{index}" in work:
+    print("something is wrong here", file=sys.stderr, flush=True)
+    sys.exit(7)
+if "slow" in work:
+    print("works", flush=True)
+    time.sleep(3600)
+print(f"ends at {time.time()}", flush=True)
