@@ -38,7 +38,7 @@ test: build/release/build.ninja ## all tests but those that need daemons of clus
 labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm and HTCondor, each in a network of its own (root)
 	@tools/setup.sh labs
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j 3 -L '^lab$$'
+	@ctest --preset release -j $(JOBS) -L '^lab$$'
 
 test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --build --preset dev -j $(JOBS)
