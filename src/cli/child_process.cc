@@ -12,8 +12,8 @@
 #include <limits>
 #include <thread>
 
-#include "launch/own_program.h"
-#include "launch/spawn.h"
+#include "launch/process/own_program.h"
+#include "launch/process/spawn.h"
 
 namespace pscloud {
 namespace {

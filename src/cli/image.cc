@@ -9,9 +9,9 @@
 #include "cli/verb.h"
 #include "io/aws_signature.h"
 #include "io/file_store.h"
-#include "launch/docker_engine.h"
-#include "launch/image_archive.h"
-#include "launch/registry_auth.h"
+#include "launch/bundle/image_archive.h"
+#include "launch/swarm/docker_engine.h"
+#include "launch/swarm/registry_auth.h"
 
 namespace pscloud {
 namespace {

@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "cli/exit_code.h"
 #include "cli/verb.h"
-#include "launch/agent.h"
-#include "launch/folder_link.h"
-#include "launch/login_environment.h"
-#include "launch/secure_pipe.h"
-#include "launch/stream_link.h"
+#include "launch/agent/agent.h"
+#include "launch/agent/stream_link.h"
+#include "launch/process/login_environment.h"
+#include "launch/rendezvous/folder_link.h"
+#include "launch/rendezvous/secure_pipe.h"
 #include "net/tls.h"
 
 namespace pscloud {

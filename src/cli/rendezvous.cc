@@ -1,4 +1,4 @@
-#include "launch/rendezvous.h"
+#include "launch/rendezvous/rendezvous.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/verb.h"
-#include "launch/login_environment.h"
+#include "launch/process/login_environment.h"
 
 namespace pscloud {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/run_job.h"
 #include "cli/verb.h"
 #include "launch/backend.h"
-#include "launch/contract.h"
+#include "launch/contract/contract.h"
 #include "launch/job_certificates.h"
 #include "launch/job_file.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "cli/verb.h"
-#include "launch/agent.h"
-#include "launch/host_service.h"
-#include "launch/stream_link.h"
+#include "launch/agent/agent.h"
+#include "launch/agent/host_service.h"
+#include "launch/agent/stream_link.h"
 
 namespace pscloud {
 namespace {

@@ -6,13 +6,13 @@
 #include <array>
 
 #include "base/suggest.h"
-#include "launch/backend_condor.h"
 #include "launch/backend_fake.h"
-#include "launch/backend_kubernetes.h"
-#include "launch/backend_local.h"
-#include "launch/backend_slurm.h"
-#include "launch/backend_ssh.h"
-#include "launch/backend_swarm.h"
+#include "launch/host/backend_local.h"
+#include "launch/host/backend_ssh.h"
+#include "launch/kubernetes/backend_kubernetes.h"
+#include "launch/queue/backend_condor.h"
+#include "launch/queue/backend_slurm.h"
+#include "launch/swarm/backend_swarm.h"
 
 namespace pscloud {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "launch/backend.h"
-#include "launch/interrupts.h"
 #include "launch/plan.h"
+#include "launch/process/interrupts.h"
 #include "launch/run_folder.h"
 #include "launch/supervisor.h"
 #include "launch/task_logs.h"

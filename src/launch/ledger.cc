@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/json_value.h"
-#include "launch/read_to_end.h"
+#include "launch/process/read_to_end.h"
 
 namespace pscloud {
 namespace {

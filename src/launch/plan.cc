@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launch/contract.h"
+#include "launch/contract/contract.h"
 
 namespace pscloud {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "launch/read_to_end.h"
+#include "launch/process/read_to_end.h"
 
 namespace pscloud {
 namespace {

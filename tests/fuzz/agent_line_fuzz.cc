@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "launch/agent_message.h"
+#include "launch/agent/agent_message.h"
 
 namespace pscloud {
 namespace {

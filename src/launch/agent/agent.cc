@@ -1,0 +1,173 @@
+#include "launch/agent/agent.h"
+
+#include <poll.h>
+#include <signal.h>  // NOLINT: <csignal> does not promise sigset_t
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <list>
+
+#include "base/check.h"
+#include "launch/agent/task_runner.h"
+#include "launch/process/processes.h"
+
+namespace pscloud {
+namespace {
+
+using AgentTime = AgentLink::Time;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLastWords{10000};
+constexpr int kOrphansTimeoutMs = 5000;
+constexpr milliseconds kLongestWait{60000};
+
+AgentTime time_now() { return std::chrono::steady_clock::now(); }
+
+// The signals that an agent hears, as a descriptor. Blocked for as long as this lives.
+class SignalQueue {
+ public:
+  SignalQueue() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+    CHECK(::sigprocmask(SIG_BLOCK, &set, &before_) == 0);
+    fd_ = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    CHECK(fd_);
+  }
+  ~SignalQueue() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+
+  int fd() const { return fd_.get(); }
+  // True if one of those that have come means the end.
+  bool take() {
+    bool end = false;
+    signalfd_siginfo info{};
+    while (::read(fd_.get(), &info, sizeof info) == sizeof info) end = end || info.ssi_signo != SIGCHLD;
+    return end;
+  }
+
+ private:
+  Fd fd_;
+  sigset_t before_;
+};
+
+class Agent {
+ public:
+  explicit Agent(AgentLink& link) : link_(link) {}
+
+  int run(std::vector<TaskSpec> tasks) {
+    until_tasks_end_ = !tasks.empty();
+    for (TaskSpec& spec : tasks) start(std::move(spec), time_now());
+    while (!is_done()) {
+      wait();
+      const AgentTime now = time_now();
+      if (signals_.take()) end(now);
+      reap(now);
+      while (auto word = link_.next(now)) obey(*word, now);
+      const bool read_lines = !link_.is_full();
+      for (TaskRunner& runner : runners_) runner.work(read_lines, now);
+      tell();
+    }
+    link_.flush(time_now() + kLastWords);
+    end_orphans();
+    return exit_code_;
+  }
+
+ private:
+  bool is_done() const {
+    const bool all_ended = std::ranges::all_of(runners_, &TaskRunner::has_ended);
+    return all_ended && (ending_ || until_tasks_end_);
+  }
+
+  void start(TaskSpec spec, AgentTime now) {
+    const auto same = [&](const TaskRunner& runner) { return runner.spec().id == spec.id; };
+    if (ending_ || std::ranges::any_of(runners_, [&](const auto& r) { return same(r) && !r.has_ended(); })) return;
+    runners_.remove_if(same);
+    runners_.emplace_back(std::move(spec), random_, now);
+    tell();
+  }
+
+  void obey(LauncherWord& word, AgentTime now) {
+    switch (word.kind) {
+      case LauncherWord::Kind::kStart: start(std::move(word.spec), now); break;
+      case LauncherWord::Kind::kView:
+        for (TaskRunner& runner : runners_) runner.release(word.view, now);
+        break;
+      case LauncherWord::Kind::kStop:
+        for (TaskRunner& runner : runners_) {
+          if (runner.spec().id == word.task) runner.stop(word.at_once, now);
+        }
+        break;
+      case LauncherWord::Kind::kGone: end(now); break;
+    }
+  }
+
+  void end(AgentTime now) {
+    ending_ = true;
+    for (TaskRunner& runner : runners_) runner.stop(false, now);
+  }
+
+  void reap(AgentTime now) {
+    int status = 0;
+    for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      for (TaskRunner& runner : runners_) {
+        if (runner.on_child_end(pid, status, now)) break;
+      }
+    }
+  }
+
+  void tell() {
+    for (TaskRunner& runner : runners_) {
+      for (const TaskEvent& event : runner.take_events()) link_.say(event);
+      if (runner.has_ended()) exit_code_ = std::max(exit_code_, runner.exit_code());
+    }
+  }
+
+  void wait() const {
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    link_.add_to(polled);
+    const AgentTime now = time_now();
+    AgentTime until = std::min(now + kLongestWait, link_.ask_again(now));
+    const bool read_lines = !link_.is_full();
+    for (const TaskRunner& runner : runners_) {
+      runner.add_to(polled, read_lines);
+      if (!runner.has_ended()) until = std::min(until, runner.next_deadline());
+    }
+    const auto left = std::chrono::ceil<milliseconds>(until - now).count();
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::max<int64_t>(left, 0)));
+  }
+
+  // Those that hid even their environment from their task.
+  static void end_orphans() {
+    kill_all(
+        [] {
+          std::vector<ProcessIdentity> left;
+          for (const pid_t child : own_children()) {
+            if (auto process = identify_process(child)) left.push_back(*std::move(process));
+            ::waitpid(child, nullptr, WNOHANG);
+          }
+          return left;
+        },
+        kOrphansTimeoutMs);
+  }
+
+  AgentLink& link_;
+  Random random_ = Random::from_system();
+  SignalQueue signals_;
+  std::list<TaskRunner> runners_;
+  bool ending_ = false;
+  bool until_tasks_end_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace
+
+int run_agent(AgentLink& link, std::vector<TaskSpec> tasks) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  return Agent(link).run(std::move(tasks));
+}
+
+}  // namespace pscloud

@@ -1,0 +1,140 @@
+#include "launch/agent/agent_message.h"
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+#include "base/json.h"
+
+namespace pscloud {
+namespace {
+
+constexpr int64_t kCodeMax = 255;
+constexpr int64_t kSignalMax = 64;
+
+Result<> read_arrived(const JsonValue& arrived, TaskEvent& event) {
+  auto address = parse_address(arrived["address"].text());
+  if (!address) return corrupt("'arrived' has no address: {}", address.error().message);
+  event.kind = TaskEvent::Kind::kArrived;
+  event.address = *std::move(address);
+  event.host = arrived["host"].text();
+  return {};
+}
+
+Result<> read_exited(const JsonValue& exited, TaskEvent& event) {
+  const int64_t code = exited["code"].integer(-1), signal = exited["signal"].integer(-1);
+  if (code < 0 || code > kCodeMax || signal < 0 || signal > kSignalMax)
+    return corrupt("'exited' has no code or signal");
+  event.kind = TaskEvent::Kind::kExited;
+  event.code = static_cast<int>(code);
+  event.signal = static_cast<int>(signal);
+  return {};
+}
+
+Result<TaskEvent> read_event(const JsonValue& value) {
+  TaskEvent event;
+  auto task = parse_task_id(value["task"].text());
+  if (!task) return corrupt("{}", task.error().message);
+  event.task = *task;
+  if (!value["arrived"].is(JsonValue::Kind::kNull)) {
+    TRY(read_arrived(value["arrived"], event));
+  } else if (value["running"].is(JsonValue::Kind::kObject)) {
+    event.kind = TaskEvent::Kind::kRunning;
+    event.pid = value["running"]["pid"].integer();
+  } else if (value["line"].is(JsonValue::Kind::kString)) {
+    event.kind = TaskEvent::Kind::kLine;
+    event.text = value["line"].text();
+    event.is_stderr = value["stderr"].truth();
+    event.continues = value["continues"].truth();
+  } else if (!value["exited"].is(JsonValue::Kind::kNull)) {
+    TRY(read_exited(value["exited"], event));
+  } else if (value["lost"].is(JsonValue::Kind::kString)) {
+    event.kind = TaskEvent::Kind::kLost;
+    event.text = value["lost"].text();
+  } else {
+    return corrupt("nothing is said of {}", task->text());
+  }
+  return event;
+}
+
+// Bytes come from another machine: whatever they are, the error says that they were wrong.
+Result<JsonValue> parse_object(std::string_view line) {
+  auto value = JsonValue::parse(line);
+  if (!value) return corrupt("{}", value.error().message);
+  if (!value->is(JsonValue::Kind::kObject)) return corrupt("a line is no object");
+  return *std::move(value);
+}
+
+Result<LauncherWord> read_word(const JsonValue& value) {
+  LauncherWord word;
+  if (value["start"].is(JsonValue::Kind::kObject)) {
+    word.kind = LauncherWord::Kind::kStart;
+    word.spec = TRY(parse_task_spec(value["start"]));
+  } else if (value["view"].is(JsonValue::Kind::kObject)) {
+    word.kind = LauncherWord::Kind::kView;
+    word.view = TRY(parse_cluster_view(value["view"]));
+  } else if (value["stop"].is(JsonValue::Kind::kObject)) {
+    word.kind = LauncherWord::Kind::kStop;
+    word.task = TRY(parse_task_id(value["task"].text()));
+    word.at_once = value["stop"]["at_once"].truth();
+  } else {
+    return corrupt("a line with nothing to do");
+  }
+  return word;
+}
+
+}  // namespace
+
+std::string agent_line(const TaskEvent& event) {
+  JsonWriter json;
+  json.begin_object().field("task", event.task.text());
+  switch (event.kind) {
+    case TaskEvent::Kind::kArrived:
+      json.key("arrived").begin_object().field("address", event.address.text()).field("host", event.host).end_object();
+      break;
+    case TaskEvent::Kind::kRunning: json.key("running").begin_object().field("pid", event.pid).end_object(); break;
+    case TaskEvent::Kind::kLine:
+      json.field("line", event.text);
+      if (event.is_stderr) json.field("stderr", true);
+      if (event.continues) json.field("continues", true);
+      break;
+    case TaskEvent::Kind::kExited:
+      json.key("exited").begin_object().field("code", event.code).field("signal", event.signal).end_object();
+      break;
+    case TaskEvent::Kind::kLost: json.field("lost", event.text); break;
+    case TaskEvent::Kind::kPlaced: CHECK(false, "an agent is where its task is");
+  }
+  return json.end_object().text();
+}
+
+std::string answer_line(std::string_view json) { return fmt::format(R"({{"answer":{}}})", json); }
+
+Result<AgentLine> parse_agent_line(std::string_view line) {
+  const JsonValue value = TRY(parse_object(line));
+  if (value["answer"].is(JsonValue::Kind::kObject)) return AgentLine{std::nullopt, value["answer"]};
+  return AgentLine{TRY(read_event(value)), {}};
+}
+
+std::string start_line(const TaskSpec& spec) { return fmt::format(R"({{"start":{}}})", task_spec_json(spec)); }
+
+std::string view_line(const ClusterView& view) { return fmt::format(R"({{"view":{}}})", cluster_view_json(view)); }
+
+std::string stop_line(TaskId task, bool at_once) {
+  JsonWriter json;
+  json.begin_object().field("task", task.text()).key("stop").begin_object().field("at_once", at_once);
+  return json.end_object().end_object().text();
+}
+
+std::string question_line(std::string_view json) { return fmt::format(R"({{"question":{}}})", json); }
+
+std::string beat_line() { return R"({"beat":true})"; }
+
+Result<LauncherLine> parse_launcher_line(std::string_view line) {
+  const JsonValue value = TRY(parse_object(line));
+  if (value["beat"].truth()) return LauncherLine{};
+  if (value["question"].is(JsonValue::Kind::kObject)) return LauncherLine{std::nullopt, value["question"]};
+  auto word = read_word(value);
+  if (!word) return corrupt("{}", word.error().message);
+  return LauncherLine{*std::move(word), {}};
+}
+
+}  // namespace pscloud

@@ -1,0 +1,96 @@
+#include "launch/bundle/bundle.h"
+
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/hash.h"
+#include "launch/bundle/tar_archive.h"
+#include "launch/process/own_program.h"
+
+namespace pscloud {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBinaryName = "pscloud";
+
+// What the loader has loaded: full paths; the program itself and what the kernel adds have none.
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> paths;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+        if (path.starts_with('/')) static_cast<std::vector<std::string>*>(out)->emplace_back(path);
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) return unavailable("cannot read '{}'", path);
+  return bytes;
+}
+
+bool is_loader(std::string_view name) { return name.starts_with("ld-") || name.starts_with("ld64"); }
+
+}  // namespace
+
+Result<Bundle> own_bundle() {
+  Bundle bundle;
+  bundle.files.push_back({kBinaryName, own_binary()});
+  std::set<std::string> names{kBinaryName};
+  for (const std::string& path : loaded_libraries()) {
+    const std::string name = fs::path(path).filename().string();
+    if (name.starts_with("linux-vdso") || path == own_binary() || !names.insert(name).second) continue;
+    bundle.files.push_back({name, path});
+    if (is_loader(name)) bundle.loader = name;
+  }
+  if (bundle.loader.empty()) return unavailable("cannot find the loader of this program");
+  std::ranges::sort(bundle.files, {}, &Bundle::File::name);
+  std::string sums;
+  for (const Bundle::File& file : bundle.files) {
+    const std::string bytes = TRY(read_file(file.path));
+    const Hash128 hash = hash128(std::as_bytes(std::span(bytes)));
+    sums += fmt::format("{} {:016x}{:016x}\n", file.name, hash.high, hash.low);
+  }
+  const Hash128 all = hash128(std::as_bytes(std::span(sums)));
+  bundle.hash = fmt::format("{:016x}{:016x}", all.high, all.low);
+  return bundle;
+}
+
+std::vector<std::string> bundle_command(const Bundle& bundle, const std::string& folder) {
+  return {folder + "/" + bundle.loader, "--library-path", folder, "--argv0", kBinaryName, folder + "/" + kBinaryName};
+}
+
+Result<> copy_bundle(const Bundle& bundle, const std::string& folder) {
+  for (const Bundle::File& file : bundle.files) {
+    std::error_code error;
+    const fs::path target = fs::path(folder) / file.name;
+    fs::copy_file(file.path, target, fs::copy_options::overwrite_existing, error);
+    if (!error)
+      fs::permissions(target, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
+                      fs::perm_options::add, error);
+    if (error) return unavailable("cannot copy '{}' to '{}': {}", file.path, target.string(), error.message());
+  }
+  return {};
+}
+
+Result<std::string> bundle_tar(const Bundle& bundle) {
+  std::vector<TarFile> files;
+  for (const Bundle::File& file : bundle.files) {
+    const bool runs = file.name == kBinaryName || file.name == bundle.loader;
+    files.push_back({file.name, TRY(read_file(file.path)), runs ? 0755 : 0644});
+  }
+  return tar_archive(files);
+}
+
+}  // namespace pscloud

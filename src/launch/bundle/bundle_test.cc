@@ -1,0 +1,84 @@
+#include "launch/bundle/bundle.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launch/process/own_program.h"
+#include "launch/process/processes.h"
+#include "launch/process/spawn.h"
+
+namespace pscloud {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The exit code of a command, run without any library path.
+int exit_of(std::vector<std::string> command) {
+  SpawnSpec process;
+  process.arguments = std::move(command);
+  process.program = *find_program(process.arguments.front(), "/usr/bin:/bin");
+  process.environment = {"PATH=/usr/bin:/bin"};
+  const auto pid = spawn(process);
+  EXPECT_TRUE(pid) << pid.error().message;
+  int status = -1;
+  if (pid) ::waitpid(*pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::vector<std::string> operator+(std::vector<std::string> words, const std::string& word) {
+  words.push_back(word);
+  return words;
+}
+
+class BundleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "pscloud-bundle-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+};
+
+TEST(OwnProgram, RunsThisVeryProgram) {
+  EXPECT_EQ(exit_of(own_program() + "--gtest_filter=NoSuchTest*"), 0);
+  EXPECT_NE(own_binary().find('/'), std::string::npos);
+}
+
+TEST_F(BundleTest, RunsFromItsOwnFolderAndKnowsHowToRunAgain) {
+  const auto bundle = own_bundle();
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  ASSERT_TRUE(copy_bundle(*bundle, folder_.string()));
+  const std::vector<std::string> command = bundle_command(*bundle, folder_.string());
+  // This very test's neighbour, out of the bundle: it starts itself once more.
+  EXPECT_EQ(exit_of(command + "--gtest_filter=OwnProgram.*"), 0);
+}
+
+TEST_F(BundleTest, IsATarFileTheSystemsTarReads) {
+  const auto bundle = own_bundle();
+  ASSERT_TRUE(bundle);
+  const auto tar = bundle_tar(*bundle);
+  ASSERT_TRUE(tar);
+  const std::string file = (folder_ / "bundle.tar").string();
+  std::ofstream(file, std::ios::binary) << *tar;
+  EXPECT_EQ(exit_of({"tar", "-xf", file, "-C", folder_.string()}), 0);
+  for (const Bundle::File& each : bundle->files) {
+    EXPECT_EQ(fs::file_size(folder_ / each.name), fs::file_size(each.path)) << each.name;
+  }
+  EXPECT_EQ(exit_of(bundle_command(*bundle, folder_.string()) + "--gtest_filter=NoSuchTest*"), 0);
+}
+
+TEST_F(BundleTest, HasOneHashForOneBuild) {
+  const auto first = own_bundle(), second = own_bundle();
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->hash, second->hash);
+  EXPECT_EQ(first->hash.size(), 32u);
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,72 @@
+#include "launch/kubernetes/kube_api.h"
+
+#include <fmt/format.h>
+
+#include "io/aws_signature.h"
+
+namespace pscloud {
+namespace {
+
+constexpr uint64_t kKubeAnswerMax = 64 << 20;
+
+Error kube_error(const KubeAccess& access, const HttpRequest& request, const HttpResponse& answer) {
+  std::string message;
+  if (const auto json = JsonValue::parse(answer.body)) message = (*json)["message"].text();
+  if (message.empty()) message = fmt::format("status {}", answer.status);
+  const std::string_view path = std::string_view(request.url).substr(access.server.size());
+  message = fmt::format("Kubernetes at {}: {} {}: {}", access.server, request.method, path.substr(0, path.find('?')),
+                        message);
+  if (answer.status == 404) return {Code::kNotFound, message};
+  if (answer.status >= 500 || answer.status == 429) return {Code::kUnavailable, message};
+  return {Code::kInvalid, message};
+}
+
+}  // namespace
+
+KubeApi::KubeApi(KubeAccess access) : access_(std::move(access)), client_(access_.http) {}
+
+std::string KubeApi::path(std::string_view api, std::string_view collection) const {
+  return fmt::format("{}/namespaces/{}/{}", api, access_.name_space, collection);
+}
+
+HttpRequest KubeApi::request(const std::string& path, const Query& query) const {
+  HttpRequest request;
+  request.url = access_.server + path;
+  if (!query.empty()) request.url += "?" + encoded_query(query);
+  if (!access_.token.empty()) request.headers.emplace_back("authorization", "Bearer " + access_.token);
+  request.response_bytes_max = kKubeAnswerMax;
+  return request;
+}
+
+Result<HttpResponse> KubeApi::send(const HttpRequest& request) {
+  HttpResponse answer = TRY(client_.send(request));
+  if (answer.status >= 400) return kube_error(access_, request, answer);
+  return answer;
+}
+
+Result<JsonValue> KubeApi::get(const std::string& path, const Query& query) {
+  const HttpResponse answer = TRY(send(request(path, query)));
+  return JsonValue::parse(answer.body).at(fmt::format("Kubernetes at {}: {}", access_.server, path));
+}
+
+Result<> KubeApi::create(const KubeObject& object) {
+  HttpRequest request = this->request(path(object.api, object.collection), {});
+  request.method = "POST";
+  request.headers.emplace_back("content-type", "application/json");
+  request.body = object.json;
+  TRY(send(request));
+  return {};
+}
+
+Result<> KubeApi::remove(const std::string& path, const std::string& options) {
+  HttpRequest request = this->request(path, {});
+  request.method = "DELETE";
+  request.headers.emplace_back("content-type", "application/json");
+  request.body = options;
+  request.must_end = true;
+  const auto answer = send(request);
+  if (!answer && answer.error().code != Code::kNotFound) return answer.error();
+  return {};
+}
+
+}  // namespace pscloud

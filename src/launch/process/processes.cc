@@ -1,0 +1,152 @@
+#include "launch/process/processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>  // NOLINT: kill() is POSIX
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launch/process/read_to_end.h"
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kProcFileBytesMax = 64 << 20;  // an environment may be large
+
+// Empty if the process is gone, even if it went just now.
+std::string read_whole(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file ? read_to_end(file.get(), kProcFileBytesMax).value_or("") : "";
+}
+
+struct ProcessStat {
+  char state = '?';
+  pid_t parent = 0;
+  uint64_t started = 0;  // clock ticks since the machine's boot
+};
+
+std::optional<ProcessStat> read_stat(pid_t pid) {
+  const std::string text = read_whole(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = text.rfind(')');  // a program's name may have any character
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  ProcessStat stat;
+  std::string skipped;
+  fields >> stat.state >> stat.parent;
+  for (int field = 5; field < 22; ++field) fields >> skipped;  // proc(5): starttime is the 22nd
+  fields >> stat.started;
+  if (!fields) return std::nullopt;
+  return stat;
+}
+
+std::string boot_id() {
+  std::string id = read_whole("/proc/sys/kernel/random/boot_id");
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
+  while (folder != nullptr) {
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr) break;
+    pid_t pid = 0;
+    if (parse_number<pid_t>(entry->d_name, 1, std::numeric_limits<pid_t>::max(), pid)) found.push_back(pid);
+  }
+  return found;
+}
+
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::string ProcessIdentity::text() const { return fmt::format("{} {}", pid, started); }
+
+std::optional<ProcessIdentity> parse_process_identity(std::string_view text) {
+  const size_t space = text.find(' ');
+  ProcessIdentity process;
+  if (space == std::string_view::npos || space + 1 == text.size() ||
+      !parse_number<pid_t>(text.substr(0, space), 1, std::numeric_limits<pid_t>::max(), process.pid)) {
+    return std::nullopt;
+  }
+  process.started = text.substr(space + 1);
+  return process;
+}
+
+std::optional<ProcessIdentity> identify_process(pid_t pid) {
+  const auto stat = read_stat(pid);
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
+  return ProcessIdentity{pid, fmt::format("{}-{}", boot_id(), stat->started)};
+}
+
+bool is_alive(const ProcessIdentity& process) {
+  const auto now = identify_process(process.pid);
+  return now && now->started == process.started;
+}
+
+bool has_entry(pid_t pid, std::string_view entry, bool prefix) {
+  const std::string environment = read_whole(fmt::format("/proc/{}/environ", pid));
+  for (size_t at = 0; at < environment.size();) {
+    const size_t end = std::min(environment.find('\0', at), environment.size());
+    const std::string_view each = std::string_view(environment).substr(at, end - at);
+    if (prefix ? each.starts_with(entry) : each == entry) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+std::vector<ProcessIdentity> processes_with_entry(std::string_view entry, bool prefix) {
+  std::vector<ProcessIdentity> found;
+  for (const pid_t pid : all_processes()) {
+    if (pid == ::getpid() || !has_entry(pid, entry, prefix)) continue;
+    if (auto process = identify_process(pid)) found.push_back(*std::move(process));
+  }
+  return found;
+}
+
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> found;
+  for (const pid_t pid : all_processes()) {
+    const auto stat = read_stat(pid);
+    if (stat && stat->parent == ::getpid()) found.push_back(pid);
+  }
+  return found;
+}
+
+bool kill_all(const std::function<std::vector<ProcessIdentity>()>& find, int timeout_ms) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (true) {
+    const std::vector<ProcessIdentity> left = find();
+    if (left.empty()) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    for (const ProcessIdentity& process : left) ::kill(process.pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::optional<std::string> find_program(const std::string& word, std::string_view path) {
+  if (word.empty()) return std::nullopt;
+  if (word.find('/') != std::string::npos) return word;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find(':'), path.size());
+    const std::string folder(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
+    if (is_program(candidate)) return candidate;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,124 @@
+#include "launch/process/tool.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>  // NOLINT: <csignal> does not promise kill
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launch/process/processes.h"
+#include "launch/process/spawn.h"
+#include "net/sigpipe.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// What a tool writes is a line or a table; more than this is no answer of it.
+constexpr size_t kToolBytesMax = size_t{16} << 20;
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return unavailable("cannot make a pipe: {}", errno_text(errno));
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+Result<pid_t> spawn_tool(const std::vector<std::string>& words, const Pipe& in, const Pipe& out, const Pipe& err) {
+  SpawnSpec spec;
+  spec.environment = inherited_environment();
+  set_variable(spec.environment, "LC_ALL", "C");
+  const auto program = find_program(words.at(0), variable_of(spec.environment, "PATH"));
+  if (!program) return not_found("there is no program '{}' here (PATH was searched)", words[0]);
+  spec.program = *program;
+  spec.arguments = words;
+  spec.stdin_fd = in.read.get();
+  spec.stdout_fd = out.write.get();
+  spec.stderr_fd = err.write.get();
+  spec.dies_with_us = true;  // nothing is submitted any more by a launcher that was killed
+  return spawn(spec);
+}
+
+// Moves bytes until both outputs have ended; false when time is over or there is too much.
+bool converse(Fd in, std::string_view input, const Fd& out, const Fd& err, steady_clock::time_point deadline,
+              ToolOutput& output) {
+  const SigpipeBlock quiet;
+  ::fcntl(in.get(), F_SETFL, O_NONBLOCK);
+  std::array<pollfd, 3> polled = {{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}, {in.get(), POLLOUT, 0}}};
+  char buffer[1 << 16];
+  while (polled[0].fd >= 0 || polled[1].fd >= 0) {
+    if (polled[2].fd >= 0 && input.empty()) {
+      in = Fd();
+      polled[2].fd = -1;
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
+    if (left <= 0) return false;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    for (const size_t which : {size_t{0}, size_t{1}}) {
+      if (polled[which].fd < 0 || polled[which].revents == 0) continue;
+      const ssize_t count = ::read(polled[which].fd, buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {
+        polled[which].fd = -1;
+        continue;
+      }
+      std::string& text = which == 0 ? output.out : output.err;
+      text.append(buffer, static_cast<size_t>(count));
+      if (text.size() > kToolBytesMax) return false;
+    }
+    if (polled[2].fd >= 0 && polled[2].revents != 0) {
+      const ssize_t count = ::write(polled[2].fd, input.data(), input.size());
+      if (count > 0) input.remove_prefix(static_cast<size_t>(count));
+      if (count < 0 && errno != EINTR && errno != EAGAIN) input = {};  // it does not want to read: its answer says why
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ToolOutput> run_tool(const std::vector<std::string>& words, std::string_view input,
+                            std::chrono::milliseconds timeout) {
+  const auto deadline = steady_clock::now() + timeout;
+  Pipe in = TRY(make_pipe()), out = TRY(make_pipe()), err = TRY(make_pipe());
+  const pid_t pid = TRY(spawn_tool(words, in, out, err));
+  in.read = Fd();
+  out.write = Fd();
+  err.write = Fd();
+  ToolOutput output;
+  // Whatever it has left behind holds its pipes open: with its end it is over in any case.
+  const bool answered = converse(std::move(in.write), input, out.read, err.read, deadline, output);
+  if (!answered) ::kill(-pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!answered) {
+    return timed_out("{} has not answered within {} s", words[0],
+                     std::chrono::duration_cast<std::chrono::seconds>(timeout).count());
+  }
+  output.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return output;
+}
+
+Result<std::string> tool_answer(const std::vector<std::string>& words, std::string_view input,
+                                std::chrono::milliseconds timeout) {
+  ToolOutput output = TRY(run_tool(words, input, timeout));
+  if (output.code == 0) return std::move(output.out);
+  std::string said = output.err.empty() ? output.out : output.err;
+  while (!said.empty() && (said.back() == '\n' || said.back() == ' ')) said.pop_back();
+  return unavailable("{} ended with code {}: {}", words[0], output.code, escape_controls(said));
+}
+
+}  // namespace pscloud

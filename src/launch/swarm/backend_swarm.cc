@@ -1,0 +1,422 @@
+#include "launch/swarm/backend_swarm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "launch/bundle/image_archive.h"
+#include "launch/swarm/registry_auth.h"
+#include "launch/swarm/swarm_clean.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLookAtTasks{200};
+constexpr milliseconds kLookAtNodes{2000};
+constexpr milliseconds kOpenAgain{1000};
+constexpr milliseconds kEngineAway{60000};
+constexpr milliseconds kLastLines{200};         // for the rest of a log that nobody can ask for any more
+constexpr uint64_t kRestOfLogMax = 256 << 20;   // what the stream had not brought yet
+constexpr uint64_t kSwarmFileMax = 500 * 1000;  // of a swarm's secrets and configs
+constexpr uint16_t kHostPortLow = 20000;        // below those that Linux gives out by itself
+constexpr uint16_t kHostPortHigh = 32767;
+constexpr std::string_view kExitWords = "task: non-zero exit";  // says only what the code says
+
+bool is_over(std::string_view state) {
+  return state == "complete" || state == "shutdown" || state == "failed" || state == "rejected" || state == "remove" ||
+         state == "orphaned";
+}
+
+ClusterView view_of(const Plan& plan, const std::map<std::string, SwarmPlace>& places) {
+  ClusterView view;
+  view.job = plan.job;
+  for (const PlannedTask& task : plan.tasks) {
+    view.tasks.push_back({task.spec.id, places.at(task.spec.id.text()).address});
+  }
+  std::ranges::sort(view.tasks, {}, &TaskAddress::id);
+  return view;
+}
+
+std::string why_rejected(const std::string& image, const std::string& node, const std::string& why) {
+  if (why.find("No such image") == std::string::npos) return why;
+  return fmt::format(
+      "{} has no image {}, and could not pull it; push it to a registry that the nodes can reach, or load it there "
+      "(`pscloud image build --load` does, with ours)",
+      node, image);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_swarm_backend(const Cluster& cluster, const std::string&) {
+  return std::make_unique<SwarmBackend>(TRY(read_swarm_options(cluster)));
+}
+
+Result<> SwarmBackend::connect() {
+  if (engine_) return {};
+  engine_ = std::make_unique<DockerEngine>(TRY(find_engine(options_.host)));
+  streams_ = std::make_unique<HttpStreams>(engine_->address().http);
+  return {};
+}
+
+Result<> SwarmBackend::check(const Plan& plan) {
+  TRY(check_images(plan, "a swarm"));
+  TRY(container_files(plan, kSwarmFileMax));
+  TRY(connect());
+  const std::string& where = engine_->address().text;
+  const JsonValue info = TRY(engine_->get("/info"));
+  const JsonValue& swarm = info["Swarm"];
+  if (swarm["LocalNodeState"].text() != "active") {
+    return invalid(
+        "the Docker engine at {} is in no swarm: `docker swarm init` there, or name a manager of one by "
+        "--on swarm:host=ssh://user@manager or DOCKER_HOST",
+        where);
+  }
+  if (!swarm["ControlAvailable"].truth()) {
+    std::string managers;
+    for (const JsonValue& manager : swarm["RemoteManagers"].items()) managers += " " + manager["Addr"].text();
+    return invalid("the Docker engine at {} is only a worker of its swarm; name a manager:{}", where, managers);
+  }
+  return {};
+}
+
+Result<std::string> SwarmBackend::preview(const Plan& plan) {
+  std::map<std::string, SwarmPlace> places;
+  for (const PlannedTask& task : plan.tasks) {
+    const std::string name = task.spec.id.text();
+    places[name] = {options_.host_network ? "host" : swarm_name(plan, "network"),
+                    "",
+                    {options_.host_network ? "NODE" : name, options_.port}};
+  }
+  const ClusterView view = view_of(plan, places);
+  std::string text;
+  for (const PlannedTask& task : plan.tasks) {
+    const ContainerTask container = container_task(plan, view, task);
+    std::vector<SwarmFile> secrets;
+    for (const auto& file : container.secrets) secrets.push_back({"SECRET", "SECRET", file.path});
+    text += swarm_service_json(plan, task, container, options_, places[container.name], secrets, {}) + "\n";
+  }
+  return text;
+}
+
+// On an overlay network each task has a name, and all the same port. On the nodes' own each has a node, chosen here
+// since its address must be known, and a port that no other job of ours has there.
+Result<std::map<std::string, SwarmPlace>> SwarmBackend::find_places(const Plan& plan, const std::string& network) {
+  std::map<std::string, SwarmPlace> places;
+  if (!options_.host_network) {
+    for (const PlannedTask& task : plan.tasks) {
+      places[task.spec.id.text()] = {network, "", {task.spec.id.text(), options_.port}};
+    }
+    return places;
+  }
+  const JsonValue nodes = TRY(engine_->get("/nodes"));
+  std::vector<std::pair<std::string, std::string>> usable;  // id, address
+  for (const JsonValue& node : nodes.items()) {
+    if (node["Status"]["State"].text() != "ready" || node["Spec"]["Availability"].text() != "active") continue;
+    usable.emplace_back(node["ID"].text(), node["Status"]["Addr"].text());
+  }
+  if (usable.empty()) return unavailable("no node of the swarm is ready and active");
+  const JsonValue services = TRY(engine_->get("/services", {{"filters", engine_filter("label", kSwarmPortLabel)}}));
+  std::set<std::string> taken;
+  for (const JsonValue& service : services.items()) taken.insert(service["Spec"]["Labels"][kSwarmPortLabel].text());
+  const int range = kHostPortHigh - kHostPortLow + 1;
+  int next = static_cast<int>(Random::from_system().below(static_cast<uint64_t>(range)));
+  int tried = 0;
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    uint16_t port = 0;
+    do {
+      if (++tried > range) return unavailable("no port from {} to {} is free", kHostPortLow, kHostPortHigh);
+      port = static_cast<uint16_t>(kHostPortLow + next++ % range);
+    } while (taken.contains(std::to_string(port)));
+    const auto& [id, address] = usable[i % usable.size()];
+    places[plan.tasks[i].spec.id.text()] = {"host", id, {address, port}};
+  }
+  return places;
+}
+
+// `kind`: "secret" or "config".
+Result<std::vector<SwarmFile>> SwarmBackend::make_files(const Plan& plan, const std::string& kind,
+                                                        const std::vector<ContainerTask::File>& files) {
+  std::vector<SwarmFile> made;
+  for (const ContainerTask::File& file : files) {
+    SwarmFile& known = secrets_[kind + file.content];
+    if (known.id.empty()) {
+      known.name = swarm_name(plan, fmt::format("{}-{}", kind, secrets_.size()));
+      const JsonValue answer =
+          TRY(engine_->post(fmt::format("/{}s/create", kind), swarm_data_json(plan, known.name, file.content))
+                  .at(file.path));
+      known.id = answer["ID"].text();
+    }
+    made.push_back({known.id, known.name, file.path});
+  }
+  return made;
+}
+
+Result<> SwarmBackend::make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
+                                    const std::vector<SwarmFile>& configs) {
+  const ContainerTask container = container_task(*plan_, view, planned);
+  const auto secrets = TRY(make_files(*plan_, "secret", container.secrets));
+  const std::string spec = swarm_service_json(*plan_, planned, container, options_, place, secrets, configs);
+  const HttpHeaders auth{{"x-registry-auth", TRY(registry_auth(split_image_name(container.image).registry))}};
+  const JsonValue answer = TRY(engine_->post("/services/create", spec, {}, auth).at(planned.spec.id.text()));
+  Task task(planned.spec.id);
+  task.address = place.address;
+  task.service = answer["ID"].text();
+  ids_[task.service] = planned.spec.id;
+  tasks_.emplace(planned.spec.id, std::move(task));
+  return {};
+}
+
+Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
+  TRY(connect());
+  plan_ = &plan;
+  const auto files = TRY(container_files(plan, kSwarmFileMax));
+  TRY(ledger.intend(kSwarmEntry, {{"host", engine_->address().text}, {"job", plan.job}}));
+  const JsonValue nodes = TRY(engine_->get("/nodes"));
+  for (const JsonValue& node : nodes.items()) nodes_[node["ID"].text()] = node["Description"]["Hostname"].text();
+  std::string network;
+  if (!options_.host_network) {
+    network = TRY(engine_->post("/networks/create", swarm_network_json(plan)))["Id"].text();
+  }
+  const auto configs = TRY(make_files(plan, "config", files));
+  const auto places = TRY(find_places(plan, network));
+  const ClusterView view = view_of(plan, places);
+  for (const PlannedTask& task : plan.tasks) {
+    TRY(make_service(task, view, places.at(task.spec.id.text()), configs));
+  }
+  answered_at_ = std::chrono::steady_clock::now();
+  open_logs(answered_at_);
+  return {};
+}
+
+Result<> SwarmBackend::release(const ClusterView&) { return {}; }
+
+// The engines of the nodes send SIGTERM, and SIGKILL after the grace that the service was made with: a swarm knows no
+// other way, and so `at_once` is the same.
+Result<> SwarmBackend::stop(TaskId id, bool) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end() || found->second.over || found->second.stopping) return {};
+  TRY(engine_->remove("/services/" + found->second.service));
+  found->second.stopping = true;
+  return {};
+}
+
+void SwarmBackend::open_logs(Time now) {
+  for (auto& [id, task] : tasks_) {
+    if (task.stream != 0 || task.over || task.stopping || now < task.open_again) continue;
+    task.log.begin_stream();
+    task.stream = streams_->open(engine_->request(
+        fmt::format("/services/{}/logs", task.service),
+        {{"follow", "1"}, {"stdout", "1"}, {"stderr", "1"}, {"timestamps", "1"}, {"since", task.log.since()}}));
+  }
+}
+
+void SwarmBackend::take_log(HttpStreams::Event event, Events& events) {
+  const auto found = std::ranges::find_if(tasks_, [&](const auto& each) { return each.second.stream == event.stream; });
+  if (found == tasks_.end()) return;
+  Task& task = found->second;
+  bool broken = event.ended;
+  if (!event.bytes.empty() && event.status == 200) broken = !task.log.take(event.bytes, events) || broken;
+  if (!broken) return;
+  streams_->close(task.stream);
+  task.stream = 0;
+  task.open_again = std::chrono::steady_clock::now() + kOpenAgain;
+}
+
+// A stream that is followed does not tell where it ends: all that there is, is asked for once more. Of a service that
+// is gone nobody can ask, but the stream brings what was written before, in kLastLines; of a task that is lost there is
+// nobody to ask.
+void SwarmBackend::read_rest_of_log(TaskId id, Task& task, Events& events) {
+  if (!task.stopping && task.last->kind == TaskEvent::Kind::kExited) {
+    const auto rest = engine_->get_bytes(
+        fmt::format("/services/{}/logs", task.service),
+        {{"stdout", "1"}, {"stderr", "1"}, {"timestamps", "1"}, {"since", task.log.since()}}, kRestOfLogMax);
+    task.log.begin_stream();
+    if (!rest || !task.log.take(*rest, events)) log_warning("{}: the end of its log cannot be read", id.text());
+  }
+  streams_->close(task.stream);
+  task.stream = 0;
+  task.log.end(events);
+}
+
+void SwarmBackend::finish_soon(TaskId id, Task& task, TaskEvent last) {
+  last.task = id;
+  task.last = std::move(last);
+  task.finish_at = std::chrono::steady_clock::now() + (task.stopping ? kLastLines : milliseconds(0));
+}
+
+void SwarmBackend::finish_due(Time now, Events& events) {
+  for (auto& [id, task] : tasks_) {
+    if (task.over || !task.last || now < task.finish_at) continue;
+    read_rest_of_log(id, task, events);
+    task.over = true;
+    events.push_back(*std::move(task.last));
+    // At once: a swarm that elects a new manager would start it again. What fails here is found by clean().
+    if (task.stopping) continue;
+    if (const auto removed = engine_->remove("/services/" + task.service); !removed) {
+      log_warning("{}: {}", id.text(), removed.error().message);
+    }
+  }
+}
+
+void SwarmBackend::take_end(TaskId id, Task& task, const JsonValue& state, Events& events) {
+  const JsonValue& status = state["Status"];
+  const std::string& why = status["Err"].text();
+  const int64_t code = status["ContainerStatus"]["ExitCode"].integer();
+  const std::string& word = status["State"].text();
+  if (word == "complete" || (word == "shutdown" && task.stopping)) {
+    return finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)});
+  }
+  if (code > 0) {
+    if (!why.empty() && !why.starts_with(kExitWords)) {
+      events.push_back({.kind = TaskEvent::Kind::kLine, .task = id, .text = "pscloud: " + why, .is_stderr = true});
+    }
+    return finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)});
+  }
+  const std::string reason = word == "orphaned" || word == "shutdown"
+                                 ? fmt::format("{} has given it up", nodes_[task.node])
+                                 : why_rejected(plan_->find(id)->image, nodes_[task.node], why);
+  finish_soon(id, task, {.kind = TaskEvent::Kind::kLost, .task = id, .text = reason});
+}
+
+void SwarmBackend::take_state(TaskId id, Task& task, const JsonValue& state, Events& events) {
+  const std::string& word = state["Status"]["State"].text();
+  if (task.node.empty() && !state["NodeID"].text().empty()) {
+    task.node = state["NodeID"].text();
+    events.push_back({.kind = TaskEvent::Kind::kPlaced, .task = id, .host = nodes_[task.node]});
+  }
+  // Who has already ended when it is first looked at was there too.
+  const bool has_run =
+      word == "running" || word == "complete" || state["Status"]["ContainerStatus"]["ExitCode"].integer() > 0;
+  if (!task.running && has_run) {
+    task.running = true;
+    events.push_back(
+        {.kind = TaskEvent::Kind::kArrived, .task = id, .host = nodes_[task.node], .address = task.address});
+    events.push_back({.kind = TaskEvent::Kind::kRunning, .task = id, .host = nodes_[task.node]});
+  }
+  if (is_over(word)) return take_end(id, task, state, events);
+  const std::string& trouble = state["Status"]["Err"].text();
+  if (word == "pending" && !trouble.empty() && trouble != task.trouble) {
+    task.trouble = trouble;
+    events.push_back({.kind = TaskEvent::Kind::kLine,
+                      .task = id,
+                      .text = fmt::format("pscloud: the swarm has no place for it yet: {}", trouble),
+                      .is_stderr = true});
+  }
+}
+
+Result<> SwarmBackend::look_at_tasks(Events& events) {
+  const JsonValue states = TRY(
+      engine_->get("/tasks", {{"filters", engine_filter("label", fmt::format("{}={}", kSwarmJobLabel, plan_->job))}}));
+  std::set<TaskId> seen;
+  for (const JsonValue& state : states.items()) {
+    const auto id = ids_.find(state["ServiceID"].text());
+    if (id == ids_.end()) continue;
+    Task& task = tasks_.at(id->second);
+    if (task.number.empty()) task.number = state["ID"].text();
+    if (task.over || task.last || state["ID"].text() != task.number) continue;
+    seen.insert(id->second);
+    take_state(id->second, task, state, events);
+  }
+  for (auto& [id, task] : tasks_) {
+    if (task.over || task.last || seen.contains(id)) continue;
+    if (task.stopping) {
+      finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .signal = SIGTERM});
+    } else if (!task.number.empty()) {
+      finish_soon(id, task,
+                  {.kind = TaskEvent::Kind::kLost, .task = id, .text = "somebody else has removed its service"});
+    }
+  }
+  return {};
+}
+
+// A swarm waits a day before it says that the tasks of a node are gone.
+Result<> SwarmBackend::look_at_nodes() {
+  const JsonValue nodes = TRY(engine_->get("/nodes"));
+  std::set<std::string> down;
+  for (const JsonValue& node : nodes.items()) {
+    nodes_[node["ID"].text()] = node["Description"]["Hostname"].text();
+    if (node["Status"]["State"].text() == "down") down.insert(node["ID"].text());
+  }
+  for (auto& [id, task] : tasks_) {
+    if (task.over || task.last || !down.contains(task.node)) continue;
+    finish_soon(id, task,
+                {.kind = TaskEvent::Kind::kLost, .task = id, .text = fmt::format("{} is down", nodes_[task.node])});
+  }
+  return {};
+}
+
+// A swarm without a leader, or a manager that is started again, may take a while; what runs goes on meanwhile.
+Result<> SwarmBackend::look_if_due(Time now, Events& events) {
+  Result<> looked;
+  if (now >= look_at_tasks_) {
+    looked = look_at_tasks(events);
+    look_at_tasks_ = std::chrono::steady_clock::now() + kLookAtTasks;
+    if (looked) answered_at_ = now;
+  }
+  if (looked && now >= look_at_nodes_) {
+    looked = look_at_nodes();
+    look_at_nodes_ = std::chrono::steady_clock::now() + kLookAtNodes;
+  }
+  if (looked || now - answered_at_ < kEngineAway) return {};
+  return looked;
+}
+
+SwarmBackend::Time SwarmBackend::next_finish() const {
+  Time next = Time::max();
+  for (const auto& [id, task] : tasks_) {
+    if (!task.over && task.last) next = std::min(next, task.finish_at);
+  }
+  return next;
+}
+
+Result<std::vector<TaskEvent>> SwarmBackend::wait(Time deadline, int wake_fd) {
+  Events events;
+  while (true) {
+    const Time now = std::chrono::steady_clock::now();
+    TRY(look_if_due(now, events));
+    finish_due(std::chrono::steady_clock::now(), events);
+    open_logs(now);
+    const Time until = events.empty() ? std::min({deadline, look_at_tasks_, next_finish()}) : now;
+    auto arrived = streams_->wait(until, wake_fd);
+    for (HttpStreams::Event& event : arrived) take_log(std::move(event), events);
+    // Less than asked for and nothing has come: it was woken.
+    const Time then = std::chrono::steady_clock::now();
+    if (!events.empty() || then >= deadline || (arrived.empty() && then < until)) return events;
+  }
+}
+
+Result<std::vector<std::string>> SwarmBackend::clean(const Plan& plan, Ledger& ledger) {
+  streams_.reset();
+  engine_.reset();
+  return clean_swarm(plan, ledger);
+}
+
+Result<std::vector<std::string>> SwarmBackend::shell(const Plan& plan, TaskId id) {
+  TRY(connect());
+  const std::string name = swarm_name(plan, id.text());
+  const JsonValue states = TRY(engine_->get("/tasks", {{"filters", engine_filter("service", name)}}));
+  for (const JsonValue& state : states.items()) {
+    if (state["Status"]["State"].text() != "running") continue;
+    const std::string& container = state["Status"]["ContainerStatus"]["ContainerID"].text();
+    const JsonValue info = TRY(engine_->get("/info"));
+    const std::string& node = state["NodeID"].text();
+    std::vector<std::string> inside{"docker", "exec", "-it", container, "sh"};
+    if (info["Swarm"]["NodeID"].text() == node) {
+      inside.insert(inside.begin() + 1, {"--host", engine_->address().text});
+      return inside;
+    }
+    const JsonValue where = TRY(engine_->get("/nodes/" + node));
+    std::vector<std::string> command{"ssh", "-t", where["Status"]["Addr"].text()};
+    command.insert(command.end(), inside.begin(), inside.end());
+    return command;
+  }
+  return not_found("{} does not run", id.text());
+}
+
+}  // namespace pscloud

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/http_client_streams.h"
+#include "launch/backend.h"
+#include "launch/swarm/docker_engine.h"
+#include "launch/swarm/swarm_log.h"
+#include "launch/swarm/swarm_spec.h"
+
+namespace pscloud {
+
+// An existing Docker Swarm, through the engine of one of its managers: a service for each task, which is found by its
+// labels and removed as soon as its task has ended. Addresses are names on an overlay network of the job's own, or
+// ports of the nodes. Beside the services a job has that network, secrets, and configs for its files; nothing else is
+// touched.
+class SwarmBackend final : public Backend {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit SwarmBackend(SwarmOptions options) : options_(std::move(options)) {}
+
+  Result<> check(const Plan& plan) override;
+  Result<std::string> preview(const Plan& plan) override;
+  Result<> start(const Plan& plan, Ledger& ledger) override;
+  Result<> release(const ClusterView& view) override;
+  Result<> stop(TaskId task, bool at_once) override;
+  Result<std::vector<TaskEvent>> wait(Time deadline, int wake_fd) override;
+  Result<std::vector<std::string>> clean(const Plan& plan, Ledger& ledger) override;
+  Result<std::vector<std::string>> shell(const Plan& plan, TaskId task) override;
+
+ private:
+  struct Task {
+    explicit Task(TaskId id) : log(id) {}
+
+    Address address = {};
+    std::string service = {};  // its id
+    std::string number = {};   // the id of its one task in the swarm; empty: not seen yet
+    std::string node = {};
+    std::string trouble = {};  // why it waits
+    SwarmLog log;
+    uint64_t stream = 0;   // of its log; 0: none is open
+    Time open_again = {};  // when it is 0
+    bool running = false;
+    std::optional<TaskEvent> last = {};  // it has ended; told once its log has come, at `finish_at` at the latest
+    Time finish_at = {};
+    bool stopping = false;  // the service was removed
+    bool over = false;      // its end was told
+  };
+  using Events = std::vector<TaskEvent>;
+
+  Result<> connect();
+  Result<std::map<std::string, SwarmPlace>> find_places(const Plan& plan, const std::string& network);
+  Result<std::vector<SwarmFile>> make_files(const Plan& plan, const std::string& kind,
+                                            const std::vector<ContainerTask::File>& files);
+  Result<> make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
+                        const std::vector<SwarmFile>& configs);
+
+  void open_logs(Time now);
+  void take_log(HttpStreams::Event event, Events& events);
+  void read_rest_of_log(TaskId id, Task& task, Events& events);
+  void finish_due(Time now, Events& events);
+  Time next_finish() const;
+  Result<> look_at_tasks(Events& events);
+  void take_state(TaskId id, Task& task, const JsonValue& state, Events& events);
+  void take_end(TaskId id, Task& task, const JsonValue& state, Events& events);
+  static void finish_soon(TaskId id, Task& task, TaskEvent last);
+  Result<> look_at_nodes();
+  Result<> look_if_due(Time now, Events& events);
+
+  const SwarmOptions options_;
+  std::unique_ptr<DockerEngine> engine_;
+  std::unique_ptr<HttpStreams> streams_;
+  const Plan* plan_ = nullptr;  // borrowed at start()
+  std::map<TaskId, Task> tasks_;
+  std::map<std::string, std::string> nodes_;  // id: host name
+  std::map<std::string, SwarmFile> secrets_;  // by content, since many tasks have the same
+  std::map<std::string, TaskId> ids_;         // by the id of the service
+  Time look_at_tasks_ = {};
+  Time look_at_nodes_ = {};
+  Time answered_at_ = {};
+};
+
+inline constexpr BackendOption kSwarmOptions[] = {
+    {"host", "the engine of a manager: unix:///..., ssh://user@host, tcp://host:2376 [DOCKER_HOST]"},
+    {"network", "overlay: one of the job's own; host: the nodes' own [overlay]"},
+    {"port", "of each task on the overlay network [20000]"},
+    {"user", "of the programs, and who may read their secrets: numbers, 1000:1000 [the image's]"},
+    {"mount", "SOURCE:/PATH or SOURCE:/PATH:ro, a path of the nodes or a volume; may be said again"},
+    {"init", "off: the program is process 1, which gets no SIGTERM unless it asks for it [on]"},
+};
+Result<std::unique_ptr<Backend>> make_swarm_backend(const Cluster& cluster, const std::string& run_folder);
+
+}  // namespace pscloud

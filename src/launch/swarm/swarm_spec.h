@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/backend.h"
+#include "launch/swarm/container_task.h"
+
+namespace pscloud {
+
+// What a swarm is asked for, as the engine's API wants it. Pure.
+
+inline constexpr const char* kSwarmJobLabel = "pscloud.job";
+inline constexpr const char* kSwarmPortLabel = "pscloud.port";
+
+struct SwarmOptions {
+  std::string host;           // of the engine; empty: DOCKER_HOST
+  bool host_network = false;  // or an overlay network of the job's own
+  uint16_t port = 20000;      // of each task on the overlay network
+  std::string user;           // of the programs, as numbers "1000:1000"; empty: the image's
+  bool init = true;           // a first process that passes signals on
+  std::vector<ContainerMount> mounts;
+};
+Result<SwarmOptions> read_swarm_options(const Cluster& cluster);
+
+// Names of things in the swarm: "clicks-j0123456789a-worker-3". Unique, since the job is.
+std::string swarm_name(const Plan& plan, std::string_view thing);
+
+// The labels of everything that is made.
+std::string swarm_network_json(const Plan& plan);
+// Of a secret or a config.
+std::string swarm_data_json(const Plan& plan, const std::string& name, std::string_view content);
+
+// A file that lies in the swarm.
+struct SwarmFile {
+  std::string id;
+  std::string name;
+  std::string path;  // in the container
+};
+
+struct SwarmPlace {
+  std::string network;  // id, or "host"
+  std::string node;     // id; empty: the swarm finds one
+  Address address;
+};
+
+std::string swarm_service_json(const Plan& plan, const PlannedTask& task, const ContainerTask& container,
+                               const SwarmOptions& options, const SwarmPlace& place,
+                               const std::vector<SwarmFile>& secrets, const std::vector<SwarmFile>& configs);
+
+// The engine takes the value of a variable for a template of Go: this makes it come out as it is.
+std::string swarm_literal(std::string_view value);
+
+}  // namespace pscloud
