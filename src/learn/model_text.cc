@@ -1,11 +1,13 @@
 #include "learn/model_text.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <future>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "data/number_text.h"
 #include "data/scan.h"
 #include "data/text_reader.h"
 
@@ -68,21 +70,41 @@ struct ModelLines {
   }
 };
 
+// Text on its way to a string: that looks at its room with every character, this once in a while.
+class LineRoom {
+ public:
+  explicit LineRoom(std::string& text) : text_(text) {}
+  ~LineRoom() { text_.append(room_.data(), at_); }
+
+  // A number and what follows it.
+  template <class Number>
+  void add(Number number, char then) {
+    if (room_.end() - at_ < kNumberBytesMax) text_.append(room_.data(), std::exchange(at_, room_.data()));
+    at_ = std::to_chars(at_, room_.end(), number).ptr;
+    *at_++ = then;
+  }
+  void replace_last(char c) { at_[-1] = c; }
+
+ private:
+  static constexpr ptrdiff_t kNumberBytesMax = 32;
+
+  std::string& text_;
+  std::array<char, 8 << 10> room_;
+  char* at_ = room_.data();
+};
+
 // Appends the lines of keys `begin` to `end`; returns how many of their weights are not zero.
 uint64_t append_lines(std::span<const Key> keys, std::span<const float> weights, const Embeddings& embeddings,
                       size_t begin, size_t end, std::string& text) {
+  LineRoom room(text);
   uint64_t nonzero = 0;
   for (size_t i = begin; i < end; ++i) {
     const std::span<const float> embedding = embeddings.of(i);
     if (weights[i] == 0 && embedding.empty()) continue;
-    append_number(text, keys[i]);
-    text += '\t';
-    append_number(text, weights[i]);
-    for (const float number : embedding) {
-      text += '\t';
-      append_number(text, number);
-    }
-    text += '\n';
+    room.add(keys[i], '\t');
+    room.add(weights[i], '\t');
+    for (const float number : embedding) room.add(number, '\t');
+    room.replace_last('\n');
     nonzero += weights[i] != 0;
   }
   return nonzero;
