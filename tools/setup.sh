@@ -80,13 +80,14 @@ if [[ " $* " == *" labs "* ]] && [ ! -e $policy ]; then
   "${as_root[@]}" chmod +x $policy
 fi
 
-# apt_get COMMAND...: runs apt-get with its chatter in the log, and shows how far it is: at each tenth.
+# apt_get COMMAND...: runs apt-get with its chatter in the log, and shows how far it is: at each tenth. Another apt that
+# is at work, such as the daily one of a new machine, is waited for.
 apt_get() {
   local shown=-1 tenth
   # apt writes "dlstatus:N:PERCENT:TEXT" and "pmstatus:PACKAGE:PERCENT:TEXT" to descriptor 3. The inner shell opens it,
   # because sudo closes what it is given; `env` is there because sudo drops the environment.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive bash -c 'exec apt-get "$@" 3>&1 1>&2' apt-get \
-    -y -q -o APT::Status-Fd=3 -o Dpkg::Use-Pty=0 "$@" </dev/null 2>>"$log" |
+    -y -q -o APT::Status-Fd=3 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 "$@" </dev/null 2>>"$log" |
     while IFS=: read -r kind _ percent _; do
       [[ $kind == dlstatus || $kind == pmstatus ]] || continue
       tenth=${percent%%.*}
