@@ -63,6 +63,11 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
+// Of a run whose launcher was killed nobody has looked since.
+const char* task_word(const RunReport& report, const TaskStatus& task) {
+  return report.lost && !task.ended() ? "unknown" : task_state_name(task.state);
+}
+
 void write_report(JsonWriter& json, const RunReport& report, const std::string& folder) {
   const RunState& state = report.state;
   json.begin_object().field("run", state.run).field("target", state.target).field("state", report.word());
@@ -72,7 +77,7 @@ void write_report(JsonWriter& json, const RunReport& report, const std::string& 
   if (state.root_cause) json.field("root_cause", state.root_cause->text());
   json.field("things_left", static_cast<uint64_t>(report.things)).key("tasks").begin_array();
   for (const TaskStatus& task : state.tasks) {
-    json.begin_object().field("task", task.id.text()).field("state", task_state_name(task.state));
+    json.begin_object().field("task", task.id.text()).field("state", task_word(report, task));
     json.field("host", task.host).field("address", task.address.host.empty() ? "" : task.address.text());
     if (task.code) json.field("exit_code", *task.code);
     json.end_object();
@@ -98,8 +103,7 @@ int show_run(const std::string& runs, const StatusCommand& command) {
   fmt::print("folder {}\n", folder->path());
   std::vector<std::vector<std::string>> rows{{"TASK", "WHERE", "STATE", "EXIT", "ADDRESS"}};
   for (const TaskStatus& task : state.tasks) {
-    rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host,
-                    report->lost && !task.ended() ? "unknown" : task_state_name(task.state),
+    rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host, task_word(*report, task),
                     task.code ? fmt::format("{}", *task.code) : "-",
                     task.address.host.empty() ? "-" : task.address.text()});
   }

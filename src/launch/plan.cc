@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "launch/contract/contract.h"
 
 namespace pscloud {
@@ -28,18 +29,6 @@ Result<> check_role(const RoleSpec& role, const Cluster& cluster) {
     return invalid("there is no command for the role {}: write it behind --, or name an image that has its own", name);
   }
   return {};
-}
-
-// Later words win.
-void merge(const Variables& more, Variables& variables) {
-  for (const auto& [name, value] : more) {
-    const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
-    if (found == variables.end()) {
-      variables.emplace_back(name, value);
-    } else {
-      found->second = value;
-    }
-  }
 }
 
 // Gives out hosts: of those for the role, the one with the fewest tasks so far, by the order of the file among equals.
@@ -80,6 +69,17 @@ class Placement {
   std::vector<int> used_;
 };
 
+// They become names of fields on their way to a machine. Values may be any bytes.
+Result<> check_variable_names(const TaskSpec& spec) {
+  for (const auto& [name, value] : spec.environment) {
+    if (!is_utf8(name)) return invalid("'{}' is no name of a variable: it is not UTF-8", escape_controls(name));
+  }
+  for (const TaskFile& file : spec.files) {
+    if (!is_utf8(file.name)) return invalid("'{}' is no name of a secret: it is not UTF-8", escape_controls(file.name));
+  }
+  return {};
+}
+
 PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& role, int index) {
   PlannedTask task;
   task.spec.run = job.run;
@@ -90,7 +90,7 @@ PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& ro
   }
   if (!cluster.virtualenv.empty()) task.spec.environment.emplace_back("VIRTUAL_ENV", cluster.virtualenv);
   for (const Variables* more : {&cluster.environment, &job.environment, &role.environment}) {
-    merge(*more, task.spec.environment);
+    for (const auto& [name, value] : *more) put_variable(task.spec.environment, name, value);
   }
   task.spec.files = job.secrets;
   task.spec.files.insert(task.spec.files.end(), role.secrets.begin(), role.secrets.end());
@@ -146,6 +146,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
     for (int index = 0; index < role.count; ++index) {
       PlannedTask task = plan_task(job, cluster, role, index);
       task.spec.job = job_id;
+      TRY(check_variable_names(task.spec));
       const auto host = placement.next(role.role);
       if (!host && placement.slots(role.role) > 0) {
         return invalid("{} {}s do not fit: the hosts for them have {} slots, and {} of them are left for this role",

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
+#include "launch/json_bytes.h"
 #include "launch/plan.h"
 
 namespace pscloud {
@@ -66,8 +67,10 @@ Result<PlannedTask> parse_planned_task(const JsonValue& value) {
   PlannedTask task;
   task.spec.id = TRY(parse_task_id(value["task"].text()));
   task.spec.attempt = static_cast<int>(value["attempt"].integer());
-  for (const JsonValue& word : value["command"].items()) task.spec.command.push_back(word.text());
-  for (const auto& [name, text] : value["environment"].members()) task.spec.environment.emplace_back(name, text.text());
+  for (const JsonValue& word : value["command"].items()) task.spec.command.push_back(read_bytes(word).value_or(""));
+  for (const auto& [name, text] : value["environment"].members()) {
+    task.spec.environment.emplace_back(name, read_bytes(text).value_or(""));
+  }
   for (const JsonValue& file : value["secret_files"].items()) {
     task.spec.files.push_back({.name = file.text(), .content = {}, .variable = {}, .name_folder = false});
   }
@@ -87,9 +90,9 @@ void write_planned_task(JsonWriter& json, const PlannedTask& task) {
   json.field("host", task.host).field("image", task.image).field("ends_job", task.ends_job);
   json.field("cpus", task.resources.cpus).field("memory_bytes", task.resources.memory_bytes);
   json.field("gpus", task.resources.gpus).key("command").begin_array();
-  for (const std::string& word : task.spec.command) json.value(word);
+  for (const std::string& word : task.spec.command) write_bytes(json, word);
   json.end_array().key("environment").begin_object();
-  for (const auto& [name, value] : task.spec.environment) json.field(name, value);
+  for (const auto& [name, value] : task.spec.environment) write_bytes(json.key(name), value);
   json.end_object().key("secret_files").begin_array();
   for (const TaskFile& file : task.spec.files) json.value(file.name);
   json.end_array().field("folder", task.spec.folder).field("advertise", task.spec.advertise).end_object();

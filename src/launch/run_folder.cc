@@ -16,6 +16,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "launch/process/read_to_end.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -42,20 +43,10 @@ bool is_locked(int fd) {
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-Result<> write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return unavailable("cannot write: {}", errno_text(errno));
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return {};
-}
-
 Result<> write_file(const std::string& path, std::string_view text) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return unavailable("{}: cannot make it: {}", path, errno_text(errno));
-  return write_whole(file.get(), text).at(path);
+  return write_all(file.get(), text).at(path);
 }
 
 Result<> make_folders(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "launch/json_bytes.h"
 
 namespace pscloud {
 namespace {
@@ -40,9 +41,9 @@ Result<TaskEvent> read_event(const JsonValue& value) {
   } else if (value["running"].is(JsonValue::Kind::kObject)) {
     event.kind = TaskEvent::Kind::kRunning;
     event.pid = value["running"]["pid"].integer();
-  } else if (value["line"].is(JsonValue::Kind::kString)) {
+  } else if (auto line = read_bytes(value["line"])) {
     event.kind = TaskEvent::Kind::kLine;
-    event.text = value["line"].text();
+    event.text = *std::move(line);
     event.is_stderr = value["stderr"].truth();
     event.continues = value["continues"].truth();
   } else if (!value["exited"].is(JsonValue::Kind::kNull)) {
@@ -93,7 +94,7 @@ std::string agent_line(const TaskEvent& event) {
       break;
     case TaskEvent::Kind::kRunning: json.key("running").begin_object().field("pid", event.pid).end_object(); break;
     case TaskEvent::Kind::kLine:
-      json.field("line", event.text);
+      write_bytes(json.key("line"), event.text);
       if (event.is_stderr) json.field("stderr", true);
       if (event.continues) json.field("continues", true);
       break;

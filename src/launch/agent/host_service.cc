@@ -12,6 +12,7 @@
 #include "launch/agent/machine_clean.h"
 #include "launch/agent/own_address.h"
 #include "launch/agent/task_program.h"
+#include "launch/bundle/bundle_cache.h"
 #include "launch/process/processes.h"
 
 namespace pscloud {
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kProbeTimeoutMs = 5000;
+constexpr std::chrono::days kFilesKept{7};
 
 std::string environment_text(const char* name) {
   const char* value = std::getenv(name);
@@ -64,9 +66,13 @@ Result<std::string> probe_others(const JsonValue& question) {
 
 }  // namespace
 
-HostService::HostService() : cache_folder_(find_cache_folder()), files_(cache_folder_ + "/files") {}
+HostService::HostService()
+    : cache_folder_(find_cache_folder()), own_bundle_(hold_own_bundle()), files_(cache_folder_ + "/files") {}
 
 Result<std::string> HostService::hello(const JsonValue& question) const {
+  // Once for each use of the machine: what earlier ones have left takes no part of it.
+  prune_bundles(cache_folder_, std::chrono::file_clock::now());
+  files_.prune(std::chrono::file_clock::now() - kFilesKept);
   const auto self = identify_process(::getpid());
   if (!self) return unavailable("/proc does not show this process");
   std::string address = question["interface"].text();

@@ -19,6 +19,7 @@
 #include "launch/contract/contract.h"
 #include "launch/process/processes.h"
 #include "launch/process/spawn.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -46,10 +47,8 @@ Result<> make_folder(const fs::path& folder) {
 
 Result<> write_private(const fs::path& path, std::string_view content) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file || ::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
-    return unavailable("cannot write '{}': {}", path.string(), errno_text(errno));
-  }
-  return {};
+  if (!file) return unavailable("cannot make '{}': {}", path.string(), errno_text(errno));
+  return write_all(file.get(), content).at(path.string());
 }
 
 }  // namespace

@@ -29,13 +29,14 @@ constexpr size_t kWaitingMax = 1 << 20;
 constexpr int kForeignLinesMax = 1000;
 
 // Read by the shell of the user, whichever that is, so it is one word for another that is known. Gets a line with what
-// to start; says whether it has the bundle; takes it if not, aside, so that it is there whole or not at all.
+// to start; says whether it has the bundle, and touches it, for it to stay (bundle_cache.h); takes it if not, aside, so
+// that it is there whole or not at all.
 constexpr const char* kBootstrap =
     "exec /bin/sh -c '"
     "umask 077; read -r hash bytes kind loader silence || exit 1; "
     "[ \"$(uname -sm)\" = \"Linux $kind\" ] || { echo \"pscloud-bootstrap kind $(uname -sm)\"; exit 1; }; "
     "base=${XDG_CACHE_HOME:-$HOME/.cache}/pscloud; dir=$base/$hash; "
-    "if [ -f \"$dir/ready\" ]; then echo \"pscloud-bootstrap have\"; else "
+    "if [ -f \"$dir/ready\" ] && touch \"$dir/ready\"; then echo \"pscloud-bootstrap have\"; else "
     "new=$dir.$$; mkdir -p \"$new\" || { echo \"pscloud-bootstrap failed mkdir $new\"; exit 1; }; "
     "echo \"pscloud-bootstrap want\"; "
     "head -c \"$bytes\" | tar -xf - -C \"$new\" && : > \"$new/ready\" && mv -T \"$new\" \"$dir\" 2>/dev/null; "

@@ -65,7 +65,7 @@ Result<> SwarmBackend::connect() {
 }
 
 Result<> SwarmBackend::check(const Plan& plan) {
-  TRY(check_images(plan, "a swarm"));
+  TRY(check_containers(plan, "a swarm"));
   TRY(container_files(plan, kSwarmFileMax));
   TRY(connect());
   const std::string& where = engine_->address().text;
