@@ -6,21 +6,22 @@
 set -euo pipefail
 
 # python3-numpy: a factorization machine of its own, which ours must not be worse than (tests/cluster/fm_reference.py).
+# strace: kills a launcher at a certain call (tests/cluster/killed_launchers.py).
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
            libssl-dev libcurl4-openssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
            libprotobuf-dev protobuf-compiler"
-  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy openssl"
+  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy openssl strace"
   [bench]="libbenchmark-dev"
   [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
-  [labs]="python3 openssl docker.io iproute2 util-linux busybox-static openssh-server openssh-client
+  [labs]="python3 openssl strace docker.io iproute2 util-linux busybox-static openssh-server openssh-client
           procps slurmctld slurmd slurm-client munge debootstrap"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
 declare -A programs=(
   [build]="g++ cmake ninja pkg-config"
-  [test]="python3 openssl"
+  [test]="python3 openssl strace"
   [bench]=""
   [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"

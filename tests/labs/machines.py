@@ -41,7 +41,7 @@ ln -s pts/ptmx $R/dev/ptmx
 ln -s /proc/self/fd $R/dev/fd
 mkdir -p $R/shared
 mount --bind "$SHARED" $R/shared
-while [ $# -gt 0 ]; do mkdir -p "$R$2"; mount --bind "$1" "$R$2"; shift 2; done
+while [ $# -gt 0 ]; do mkdir -p "$R$2"; mount --rbind "$1" "$R$2"; shift 2; done
 echo "$NAME" > $R/etc/hostname
 printf '%s' "$HOSTS" > $R/etc/hosts
 echo "nameserver 127.0.0.1" > $R/etc/resolv.conf
@@ -68,6 +68,18 @@ def until(condition, what, seconds=SECONDS):
             raise TimeoutError(f"no {what() if callable(what) else what} within {seconds} s")
         time.sleep(0.05)
     return result
+
+
+def remove_cgroups(name):
+    """Those below /name of each kind, which engines make and leave; the ones that are still in use."""
+    left = []
+    for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/{name}"):
+        for folder, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                left.append(folder)
+    return left
 
 
 def missing(*programs):
