@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -16,6 +15,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "launch/process/read_to_end.h"
+#include "launch/process/spawn.h"
 #include "launch/process/write_all.h"
 
 namespace pscloud {
@@ -104,15 +104,11 @@ void remove_folder(const std::string& path) {
 }  // namespace
 
 Result<std::string> find_runs_folder() {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const std::string home = variable("PSCLOUD_HOME"); !home.empty()) {
+  if (const std::string home = own_variable("PSCLOUD_HOME"); !home.empty()) {
     return std::filesystem::absolute(home).string() + "/runs";
   }
-  if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/pscloud/runs";
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/pscloud/runs";
+  if (const std::string state = own_variable("XDG_STATE_HOME"); !state.empty()) return state + "/pscloud/runs";
+  if (const std::string home = own_variable("HOME"); !home.empty()) return home + "/.local/state/pscloud/runs";
   return invalid("neither PSCLOUD_HOME nor HOME is set: there is no place for the folders of runs");
 }
 
