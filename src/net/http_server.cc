@@ -24,11 +24,13 @@
 #include "base/queue.h"
 #include "base/text.h"
 #include "net/address.h"
+#include "net/unix_socket.h"
 
 namespace pscloud {
 namespace {
 
 constexpr int kThreads = 4;
+constexpr int kUnixNames = 1000;
 constexpr uint64_t kWaitingMax = 16;
 constexpr size_t kHttpBodyMax = 4096;
 constexpr Duration kConnectionTime = std::chrono::seconds(5);
@@ -90,6 +92,17 @@ class DeadlineStream final : public httplib::Stream {
   size_t size_ = 0;
 };
 
+// A socket in `folder`, which ends with a slash, by the first number that is free: nodes of one task share the folder.
+Result<std::pair<Fd, std::string>> listen_in_folder(const std::string& folder) {
+  for (int i = 0; i < kUnixNames; ++i) {
+    std::string path = fmt::format("{}{}", folder, i);
+    auto socket = listen_at_path(path);
+    if (socket) return std::pair(*std::move(socket), std::move(path));
+    if (socket.error().code != Code::kInvalid) return socket.error();
+  }
+  return unavailable("no name is free in '{}'", folder);
+}
+
 // A fixed number of threads and a bounded queue; a full one stops the accepting of more.
 class Workers final : public httplib::TaskQueue {
  public:
@@ -139,6 +152,9 @@ class GetServer final : public httplib::Server {
       return HandlerResponse::Handled;
     });
   }
+
+  // In the place of bind_to_port(): the library knows no unix sockets.
+  void listen_with(Fd socket) { svr_sock_ = socket.release(); }
 
  private:
   HttpReply answer(const httplib::Request& request, httplib::Response& response) {
@@ -195,18 +211,7 @@ class HttpServer::Impl {
   }
 
   Result<> start(const std::string& text) {
-    Address address = TRY(parse_address(text));
-    errno = 0;
-    const int port = address.port == 0                                  ? server_.bind_to_any_port(address.host)
-                     : server_.bind_to_port(address.host, address.port) ? address.port
-                                                                        : -1;
-    if (port <= 0) {
-      return unavailable("cannot serve HTTP at {}: {}; choose another host or port", text,
-                         errno != 0 ? std::strerror(errno) : "no such host");
-    }
-    address.port = static_cast<uint16_t>(port);
-    address_ = address.text();
-
+    TRY(text.starts_with(kUnix) ? bind_unix(text.substr(kUnix.size())) : bind_port(text));
     MutexLock lock(mutex_);
     thread_ = std::jthread([this] {
       server_.listen_after_bind();
@@ -224,14 +229,44 @@ class HttpServer::Impl {
     CHECK(::write(stop_event_, &one, sizeof one) == sizeof one, "eventfd: {}", std::strerror(errno));
     server_.stop();
     thread_.join();
+    if (!path_.empty()) ::unlink(path_.c_str());
   }
 
   const std::string& address() const { return address_; }
 
  private:
+  static constexpr std::string_view kUnix = "unix:";
+
+  Result<> bind_unix(const std::string& folder) {
+    if (!folder.starts_with('/') || !folder.ends_with('/')) {
+      return invalid("'unix:{}' is no folder for a socket: unix:/path/of/folder/", folder);
+    }
+    auto [socket, path] = TRY(listen_in_folder(folder));
+    server_.listen_with(std::move(socket));
+    path_ = std::move(path);
+    address_ = fmt::format("{}{}", kUnix, path_);
+    return {};
+  }
+
+  Result<> bind_port(const std::string& text) {
+    Address address = TRY(parse_address(text));
+    errno = 0;
+    const int port = address.port == 0                                  ? server_.bind_to_any_port(address.host)
+                     : server_.bind_to_port(address.host, address.port) ? address.port
+                                                                        : -1;
+    if (port <= 0) {
+      return unavailable("cannot serve HTTP at {}: {}; choose another host or port", text,
+                         errno != 0 ? std::strerror(errno) : "no such host");
+    }
+    address.port = static_cast<uint16_t>(port);
+    address_ = address.text();
+    return {};
+  }
+
   const int stop_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // readable for ever once stop() was called
   GetServer server_;
   std::string address_;
+  std::string path_;  // of a unix socket; else empty
   std::atomic<bool> ended_ = false;
 
   Mutex mutex_;

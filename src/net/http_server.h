@@ -23,11 +23,12 @@ using HttpRoutes = std::map<std::string, std::function<HttpReply()>>;
 // paths there are; a handler that throws is a 500 and a line in the log.
 class HttpServer {
  public:
-  // `address` is "host:port"; port 0 takes a free one. kInvalid if it is no address, kUnavailable if it is taken.
+  // `address` is "host:port"; port 0 takes a free one. Or "unix:/folder/": a socket in that folder, by a name that is
+  // free. kInvalid if it is no address, kUnavailable if it is taken.
   static Result<std::unique_ptr<HttpServer>> start(const std::string& address, HttpRoutes routes);
   ~HttpServer();  // stops
 
-  // With the port that was got.
+  // With the port, or the name, that was got.
   const std::string& address() const;
 
   // Breaks off what is being read or written, waits for handlers. May be called twice and from any thread but a
