@@ -30,6 +30,7 @@ struct Host {
   std::string interface;        // by which the others reach it; empty: `address`
   int slots = 0;                // tasks that fit; 0: any number
   std::vector<TaskRole> roles;  // empty: all
+  double cost_usd_per_hour = 0;
 };
 
 // Where a job may run.
@@ -42,7 +43,8 @@ struct Cluster {
   std::string image;
   Variables options;  // of the target, such as {"partition", "gpu"}; each back end checks its own
   std::vector<std::pair<TaskRole, Resources>> resources;
-  bool poseidon = false;  // was a file of psd_run
+  bool poseidon = false;         // was a file of psd_run
+  double cost_usd_per_hour = 0;  // beside what its hosts cost
 };
 
 // Reads Poseidon's JSON as it is (worker_nodes, server_nodes, master_node, username, pem_file, virtualenv), and ours

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "launch/contract/contract.h"
 
@@ -79,6 +80,18 @@ class Placement {
   const std::vector<Host>& hosts_;
   std::vector<int> used_;
 };
+
+// Each host that has a task once, however often it stands in the file.
+double cost_of(const Cluster& cluster, const Plan& plan) {
+  std::map<std::string, double> hosts;
+  for (const Host& host : cluster.hosts) {
+    const bool used = std::ranges::any_of(plan.tasks, [&](const PlannedTask& task) { return task.host == host.name; });
+    if (used) hosts[host.name] = std::max(hosts[host.name], host.cost_usd_per_hour);
+  }
+  double sum = cluster.cost_usd_per_hour;
+  for (const auto& [name, cost] : hosts) sum += cost;
+  return sum;
+}
 
 PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& role, int index) {
   PlannedTask task;
@@ -170,6 +183,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
   for (const PlannedTask& task : plan.tasks) ids.push_back(task.spec.id);
   TRY(check_contract(job.framework, ids));
   for (PlannedTask& task : plan.tasks) task.ends_job = ends_job(task.spec.id.role, ids);
+  plan.cost_usd_per_hour = cost_of(cluster, plan);
   return plan;
 }
 

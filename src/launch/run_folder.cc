@@ -207,11 +207,12 @@ Result<> RunFolder::lock() {
 
 Result<> RunFolder::write_watcher() const { return write_process_id(lock_.get()).at(path()); }
 
-Result<> RunFolder::write(std::string_view file, std::string_view text) const {
-  const std::string whole = path(file);
-  TRY(write_file(whole + ".new", text));
-  if (::rename((whole + ".new").c_str(), whole.c_str()) == 0) return {};
-  return unavailable("{}: cannot replace it: {}", whole, errno_text(errno));
+Result<> RunFolder::write(std::string_view file, std::string_view text) const { return replace_file(path(file), text); }
+
+Result<> replace_file(const std::string& path, std::string_view text) {
+  TRY(write_file(path + ".new", text));
+  if (::rename((path + ".new").c_str(), path.c_str()) == 0) return {};
+  return unavailable("{}: cannot replace it: {}", path, errno_text(errno));
 }
 
 Result<std::string> RunFolder::read(std::string_view file) const {

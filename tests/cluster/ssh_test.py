@@ -108,6 +108,14 @@ class SshTest(LaunchTest):
         self.assertIn("pscloud", self.log("own", "worker-3"))
         self.assert_nothing_left()
 
+    def test_tasks_are_measured_where_they_run(self):
+        self.run_on("--name", "seen", "--workers", 4, "--", "sh", "-c", "sleep 1.5")
+        rows = [line.split(",") for line in (self.run_folder("seen") / "samples.csv").read_text().splitlines()]
+        for number in range(4):
+            figures = {name for _, task, name, _ in rows if task == f"worker-{number}"}
+            self.assertLessEqual({"cpu_percent", "memory_bytes"}, figures)
+        self.assert_nothing_left()
+
     def test_many_tasks_start_within_seconds(self):
         self.run_on("--name", "warm", "--workers", 4, "--", "true")  # the bundle is copied once
         start = time.monotonic()
