@@ -69,6 +69,9 @@ void write_report(JsonWriter& json, const RunReport& report, const std::string& 
   json.field("note", report.note()).field("folder", folder);
   json.field("began_unix_ms", state.began_unix_ms).field("ended_unix_ms", state.ended_unix_ms);
   if (state.exit_code) json.field("exit_code", *state.exit_code);
+  if (state.cost_usd_per_hour > 0) {
+    json.field("cost_usd_per_hour", state.cost_usd_per_hour).field("cost_usd", state.cost_usd(unix_ms_now()));
+  }
   if (state.root_cause) json.field("root_cause", state.root_cause->text());
   json.field("things_left", static_cast<uint64_t>(report.things)).key("tasks").begin_array();
   for (const TaskStatus& task : state.tasks) {
@@ -96,6 +99,9 @@ int show_run(const std::string& runs, const StatusCommand& command) {
   fmt::print("{} on {}: {}{}{}\n", state.run, state.target, report->word(), note.empty() ? "" : ": ",
              escape_controls(note));
   fmt::print("folder {}\n", folder->path());
+  if (state.cost_usd_per_hour > 0) {
+    fmt::print("cost {:.2f} USD, {:.2f} an hour\n", state.cost_usd(unix_ms_now()), state.cost_usd_per_hour);
+  }
   std::vector<std::vector<std::string>> rows{{"TASK", "WHERE", "STATE", "EXIT", "ADDRESS"}};
   for (const TaskStatus& task : state.tasks) {
     rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host,
