@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "io/file_store.h"
 #include "launch/backend.h"
+#include "launch/cloud/cloud_folder.h"
 #include "launch/json_fields.h"
 
 namespace pscloud {
@@ -251,16 +252,18 @@ Result<Cluster> find_cluster(const std::string& on) {
     }
     return cluster;
   }
+  const std::string of_cloud = TRY(find_cloud_cluster_file(on));
+  const std::string& path = of_cloud.empty() ? on : of_cloud;
   const auto store = make_local_store();
-  const auto input = store->open(on, {});
+  const auto input = store->open(path, {});
   if (!input) {
     const std::string near = suggest(kind, kinds);
-    return invalid("--on {}: no such cluster file, and no kind of cluster{}; there are {}", on,
+    return invalid("--on {}: no such cluster or cluster file, and no kind of cluster{}; there are {}", on,
                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), fmt::join(kinds, ", "));
   }
   const auto text = read_all(**input, kClusterFileBytesMax);
-  if (!text) return invalid("{}: {}", on, text.error().message);
-  return parse_cluster_file(*text, on);
+  if (!text) return invalid("{}: {}", path, text.error().message);
+  return parse_cluster_file(*text, path);
 }
 
 }  // namespace pscloud

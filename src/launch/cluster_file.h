@@ -52,8 +52,8 @@ Result<Cluster> parse_cluster_file(std::string_view text, std::string_view file)
 // Such a file again, all that is in it: a run's folder keeps it for whoever cleans up.
 std::string cluster_json(const Cluster& cluster);
 
-// What `--on` says: "local", the name of a cluster with options "slurm:partition=gpu,time=60", "ssh:host1,host2", or a
-// file.
+// What `--on` says: "local", the name of a cluster with options "slurm:partition=gpu,time=60", "ssh:host1,host2", the
+// name of a cluster in the cloud that is up (cloud/cloud_folder.h), or a file.
 Result<Cluster> find_cluster(const std::string& on);
 
 }  // namespace pscloud

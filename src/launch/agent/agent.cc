@@ -10,6 +10,7 @@
 #include <list>
 
 #include "base/check.h"
+#include "launch/agent/keep_alive.h"
 #include "launch/agent/task_runner.h"
 #include "launch/process/processes.h"
 
@@ -67,6 +68,7 @@ class Agent {
       if (signals_.take()) end(now);
       reap(now);
       while (auto word = link_.next(now)) obey(*word, now);
+      if (!ending_) keep_alive_.beat(now);
       const bool read_lines = !link_.is_full();
       for (TaskRunner& runner : runners_) runner.work(read_lines, now);
       tell();
@@ -155,6 +157,7 @@ class Agent {
   }
 
   AgentLink& link_;
+  KeepAlive keep_alive_;
   Random random_ = Random::from_system();
   SignalQueue signals_;
   std::list<TaskRunner> runners_;
