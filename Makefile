@@ -35,8 +35,9 @@ test: build/release/build.ninja ## all tests but those that need daemons of clus
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS) -LE '^lab$$'
 
-labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm and HTCondor, each in a network of its own (root)
+labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm, HTCondor and an emulated EC2, each in a network of its own (root)
 	@tools/setup.sh labs
+	@python3 bench/peers/environment.py build/moto tests/labs/requirements-ec2.txt
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS) -L '^lab$$'
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 
 # python3-numpy: a factorization machine of its own, which ours must not be worse than (tests/cluster/fm_reference.py).
+# iptables, python3-venv: the security groups of an emulated EC2, and the emulator (tests/labs/ec2_lab.py).
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
            libssl-dev libcurl4-openssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
@@ -15,7 +16,7 @@ declare -A packages=(
   [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
   [labs]="python3 openssl docker.io iproute2 util-linux busybox-static openssh-server openssh-client
-          procps slurmctld slurmd slurm-client munge debootstrap"
+          procps slurmctld slurmd slurm-client munge debootstrap iptables python3-venv"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
 declare -A programs=(
@@ -24,7 +25,8 @@ declare -A programs=(
   [bench]=""
   [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"
-  [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap"
+  [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap
+          iptables-restore"
 )
 
 [ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs ..." >&2; exit 2; }

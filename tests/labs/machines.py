@@ -50,7 +50,7 @@ grep -q '^psuser:' $R/etc/passwd || { echo "psuser:x:$USER_ID:$USER_ID::/home/ps
 mkdir -p $R/home/psuser; chown $USER_ID:$USER_ID $R/home/psuser
 read -r go
 ip link set lo up
-ip addr add "$ADDRESS/24" dev eth0
+ip addr add "$ADDRESS/$PREFIX" dev eth0
 ip link set eth0 up
 cp "$DATA.init" $R/lab-init
 exec chroot $R /bin/sh /lab-init
@@ -83,15 +83,15 @@ def missing(*programs):
 class Machine:
     """`init` is a script for its shell; it must end with `wait`, or it ends the machine."""
 
-    def __init__(self, lab, number, init):
-        self.name = f"host{number}"
+    def __init__(self, lab, number, init, name=None):
+        self.name = name or f"host{number}"
         self.address = lab.address(number)
         self.log_path = lab.folder / f"{self.name}.log"
         data = lab.folder / self.name
         data.mkdir()
         pathlib.Path(f"{data}.init").write_text(init)
         variables = {"NAME": self.name, "DATA": data, "LOWER": lab.lower, "SHARED": lab.shared,
-                     "ADDRESS": self.address, "HOSTS": lab.hosts, "USER_ID": USER}
+                     "ADDRESS": self.address, "PREFIX": lab.prefix, "HOSTS": lab.hosts, "USER_ID": USER}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "sh", "-c", BOOT,
@@ -148,6 +148,8 @@ class Machine:
 
 class Lab:
     """`count` machines over the folder `lower`, numbered from 1, with /shared in common; binds: {here: there}."""
+
+    prefix = 24  # bits that the addresses of the network have in common
 
     def __init__(self, name, network, lower, count, inits, binds=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"pscloud-{name}-lab-"))
