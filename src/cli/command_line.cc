@@ -38,6 +38,7 @@ constexpr Verb kVerbs[] = {
     {"connect", "a shell where a task runs", add_connect},
     {"stop", "stop a run", add_stop},
     {"down", "remove whatever killed launchers have left", add_down},
+    {"console", "show runs in a browser", add_console},
     {"image", "an image of this program, for containers", add_image},
     {"ls", "list files, here or in S3", add_ls},
     {"cp", "copy files, from and to S3 too", add_cp},
