@@ -68,7 +68,8 @@ class ConsoleTest(LaunchTest):
         self.make_run("clicks")
         (self.home / "secret").write_text("hidden")
         for path in ("/api/runs/..%2f..%2fsecret", "/api/runs/../../secret",
-                     "/api/runs/clicks/logs/..%2f..%2f..%2fsecret", "/api/runs/%2e%2e/logs/launcher", "/api/runs/clicks%00/logs/launcher", "/log/..%2f..%2fsecret",
+                     "/api/runs/clicks/logs/..%2f..%2f..%2fsecret", "/api/runs/%2e%2e/logs/launcher",
+                     "/api/runs/clicks%00/logs/launcher", "/log/..%2f..%2fsecret",
                      "/assets/..%2f..%2fsecret", "/api/runs/%ff%fe", "/api/runs/" + "a" * 5000):
             status, _, body = self.api.ask("GET", path)
             self.assertEqual(status, 404, path)
@@ -103,6 +104,40 @@ class ConsoleTest(LaunchTest):
 
     def log_bytes(self, run, task):
         return (self.run_folder(run) / "logs" / f"{task}.log").read_bytes()
+
+    def test_the_verbs_ask_it_too(self):
+        run = self.start(PSCLOUD, "run", "--quiet", "--name", "going", "--workers", 2, "--", "sh", "-c",
+                         "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.02; done")
+        self.until_says("going", "worker-1", "up", run)
+        self.until_says("going", "worker-0", "up", run)
+        there = ("--controller", self.url)
+        self.assertIn("token is missing", self.fails(2, "status", *there))
+        wrong = self.fails(2, "status", *there, PSCLOUD_TOKEN="x" * 64)
+        self.assertIn("does not know this token", wrong)
+        [token_file] = self.home.glob("console-*.token")
+        there = (*there, "--token-file", token_file)
+        elsewhere = {"PSCLOUD_HOME": str(self.work)}  # where there are no runs
+        self.assertIn("going  local  running  2", self.pscloud("status", *there, **elsewhere))
+        self.assertIn("worker-1  ", self.pscloud("status", "going", *there, **elsewhere))
+        self.assertEqual(json.loads(self.pscloud("status", "--json", *there, **elsewhere))["total"], 1)
+        self.assertEqual(self.pscloud("logs", "going", "worker-0", *there, **elsewhere), "up\n")
+        follow = self.start(PSCLOUD, "logs", "going", "-f", *there, **elsewhere)
+        until(lambda: "[worker-1] up" in self.story(follow), lambda: self.story(follow))
+        self.assertEqual(self.pscloud("down", *there, **elsewhere), "nothing was left\n")
+        self.assertEqual(self.pscloud("stop", "going", *there, **elsewhere), "going interrupted\n")
+        self.ends(run, 130)
+        followed = self.ends(follow).split("\n")
+        for line in ("[worker-0] up", "[worker-0] told", "[worker-1] up", "[worker-1] told"):
+            self.assertIn(line, followed)
+        self.assertIn("no run", self.fails(2, "stop", "nobody", *there, **elsewhere))
+        self.assertIn("no name", self.fails(2, "status", "../x", *there, **elsewhere))
+        self.assertIn("only this machine", self.fails(2, "status", "--controller", "http://10.9.9.9:1", **elsewhere,
+                                                      PSCLOUD_TOKEN="x"))
+
+    def fails(self, code, *words, **variables):
+        process = self.start(PSCLOUD, *words, **variables)
+        self.ends(process, code)
+        return self.story(process)
 
     def test_what_a_killed_launcher_left_is_cleaned_up(self):
         run = self.start(PSCLOUD, "run", "--quiet", "--name", "killed", "--workers", 1, "--", "sleep", 1000)
