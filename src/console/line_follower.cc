@@ -47,7 +47,7 @@ bool LineFollower::read(std::vector<std::string_view>& lines, bool last) {
   size_t taken = 0;
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    const bool whole = end != std::string_view::npos && end <= kFollowedLineMax;
+    const bool whole = end <= kFollowedLineMax;  // npos is not
     if (!whole && text.size() < kFollowedLineMax && (!last || more)) break;
     const std::string_view line = text.substr(0, whole ? end : std::min(text.size(), kFollowedLineMax));
     lines.push_back(line);
