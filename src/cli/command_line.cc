@@ -47,6 +47,7 @@ constexpr Verb kVerbs[] = {
     {"ca", "make the certificates of a cluster", add_ca},
     {"bench", "measure this machine and this program", add_bench},
     {"sim", "torture the protocol in a simulator", add_sim},
+    {"controller", "looks after a run on a machine that stays", add_controller},
     {"task", "the agent of a launcher", add_task},
     {"queued-task", "the agent of a task that a queue has started", add_queued_task},
     {"version", "say what this program is", add_version},

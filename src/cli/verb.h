@@ -17,6 +17,7 @@ void add_bench(CLI::App& verb, Action& action);
 void add_ca(CLI::App& verb, Action& action);
 void add_connect(CLI::App& verb, Action& action);
 void add_console(CLI::App& verb, Action& action);
+void add_controller(CLI::App& verb, Action& action);
 void add_cp(CLI::App& verb, Action& action);
 void add_data(CLI::App& verb, Action& action);
 void add_down(CLI::App& verb, Action& action);

@@ -15,6 +15,8 @@ struct ApiOptions {
   bool controller = false;  // it looks after runs itself
   // Begins to remove what a run has left whose launcher was killed, and does not wait for it.
   std::function<Result<>(const std::string& run)> clean;
+  // Somebody has asked for the end of a run and of all that was made for it.
+  std::function<void()> cleanup_asked = [] {};
 };
 
 // The API of docs/controller.md, and the page that uses it. It keeps nothing: what it tells stands in the folders of

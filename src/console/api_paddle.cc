@@ -88,6 +88,7 @@ HttpReply paddle_reply(const ApiOptions& options, const HttpCall& call) {
   if (saves) return save_data(*folder, call.body);
   if (cleans) {
     const auto state = begin_stop(options, *folder);
+    options.cleanup_asked();
     return state ? paddle_text(200, "cleanup in progress") : error_reply(state.error());
   }
   const auto path = find_paddle_log(*folder, tells ? "master.log" : call.path.substr(kLog.size()));
