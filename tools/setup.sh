@@ -1,10 +1,11 @@
 #!/bin/bash
 # setup.sh GROUP...: makes sure that the Debian packages of the groups are installed. Groups:
-# build test bench peers check labs.
+# build test bench peers check labs browser.
 # When nothing is missing it ends at once, without network or root. The one place where our packages are named.
 # Exit codes: 0 all there, 2 something is missing that this script cannot install.
 set -euo pipefail
 
+# browser: the console's page is tried in a real one; a font, because there is none on a server.
 # python3-numpy: a factorization machine of its own, which ours must not be worse than (tests/cluster/fm_reference.py).
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
@@ -16,6 +17,7 @@ declare -A packages=(
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
   [labs]="python3 openssl docker.io iproute2 util-linux busybox-static openssh-server openssh-client
           procps slurmctld slurmd slurm-client munge debootstrap"
+  [browser]="chromium chromium-driver fonts-dejavu-core python3"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
 declare -A programs=(
@@ -25,9 +27,10 @@ declare -A programs=(
   [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"
   [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap"
+  [browser]="chromium chromedriver python3"
 )
 
-[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs|browser ..." >&2; exit 2; }
 wanted=() needed=()
 for group in "$@"; do
   [ -n "${packages[$group]+known}" ] || { echo "setup: no group '$group'; there are: ${!packages[*]}" >&2; exit 2; }
