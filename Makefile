@@ -14,7 +14,7 @@ BATCH_FLAGS ?=
 SANITIZED := unit|sim|cluster|fuzz|example
 SKIP ?= none
 
-.PHONY: help build demo test labs test-asan test-tsan test-tensorflow bench bench-peers bench-train check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow bench bench-peers bench-train check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -35,8 +35,9 @@ test: build/release/build.ninja ## all tests but those that need daemons of clus
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS) -LE '^lab$$'
 
-labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm and HTCondor, each in a network of its own (root)
+labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm, HTCondor and an emulated EC2, each in a network of its own (root)
 	@tools/setup.sh labs
+	@python3 bench/peers/environment.py build/moto tests/labs/requirements-ec2.txt
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS) -L '^lab$$'
 
@@ -47,6 +48,11 @@ test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and Und
 test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
 	@cmake --build --preset tsan -j $(JOBS)
 	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
+
+test-console: build/release/build.ninja ## the console's page in a real browser (the first time a 130 MB download)
+	@tools/setup.sh browser
+	@cmake --build --preset release -j $(JOBS) --target pscloud
+	@ctest --preset release -L '^console$$' -V
 
 test-tensorflow: build ## TensorFlow's parameter servers under our launcher (the first time a 320 MB download)
 	@tools/setup.sh peers

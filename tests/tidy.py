@@ -64,7 +64,7 @@ BANNED = (
 )
 
 CODE = {".cc", ".h"}
-NARROW = CODE | {".cmake", ".py", ".sh"}
+NARROW = CODE | {".cmake", ".py", ".sh", ".js", ".css", ".html"}
 TEXT = NARROW | {".md", ".txt", ".json", ".conf", ".proto", ".yml", ".yaml", ""}
 BUILT_FOLDERS = ("src", "include", "tests", "examples", "bench")
 SKIPPED_FOLDERS = {".git", "build", "__pycache__", ".venv", "corpus"}

@@ -1,33 +1,39 @@
 #!/bin/bash
 # setup.sh GROUP...: makes sure that the Debian packages of the groups are installed. Groups:
-# build test bench peers check labs.
+# build test bench peers check labs browser.
 # When nothing is missing it ends at once, without network or root. The one place where our packages are named.
 # Exit codes: 0 all there, 2 something is missing that this script cannot install.
 set -euo pipefail
 
+# browser: the console's page is tried in a real one; a font, because there is none on a server.
 # python3-numpy: a factorization machine of its own, which ours must not be worse than (tests/cluster/fm_reference.py).
+# strace: kills a launcher at a certain call (tests/cluster/killed_launchers.py).
+# iptables, python3-venv: the security groups of an emulated EC2, and the emulator (tests/labs/ec2_lab.py).
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config libfmt-dev libspdlog-dev libexpected-dev libcli11-dev
            libssl-dev libcurl4-openssl-dev libcpp-httplib-dev libxxhash-dev liblz4-dev libzstd-dev zlib1g-dev
            libprotobuf-dev protobuf-compiler"
-  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy openssl"
+  [test]="libgtest-dev libgmock-dev librapidcheck-dev python3 python3-numpy openssl strace"
   [bench]="libbenchmark-dev"
   [peers]="python3 python3-venv liblinear-tools"
   [check]="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev python3"
-  [labs]="python3 openssl docker.io iproute2 util-linux busybox-static openssh-server openssh-client
-          procps slurmctld slurmd slurm-client munge debootstrap"
+  [labs]="python3 openssl strace docker.io iproute2 util-linux busybox-static openssh-server openssh-client
+          procps slurmctld slurmd slurm-client munge debootstrap iptables python3-venv"
+  [browser]="chromium chromium-driver fonts-dejavu-core python3"
 )
 # Without dpkg we can only look for programs; headers that are missing will be named by CMake.
 declare -A programs=(
   [build]="g++ cmake ninja pkg-config"
-  [test]="python3 openssl"
+  [test]="python3 openssl strace"
   [bench]=""
   [peers]="python3"
   [check]="clang++-16 clang-format-16 clang-tidy-16 python3"
-  [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap"
+  [labs]="python3 openssl dockerd docker ip unshare nsenter busybox setpriv sbatch slurmctld slurmd munged debootstrap
+          iptables-restore"
+  [browser]="chromium chromedriver python3"
 )
 
-[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: tools/setup.sh build|test|bench|peers|check|labs|browser ..." >&2; exit 2; }
 wanted=() needed=()
 for group in "$@"; do
   [ -n "${packages[$group]+known}" ] || { echo "setup: no group '$group'; there are: ${!packages[*]}" >&2; exit 2; }

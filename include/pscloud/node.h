@@ -28,8 +28,8 @@ struct NodeOptions {
   std::string scheduler;                // "host:port" (or "inproc:name"): where the scheduler listens
   std::string listen = "127.0.0.1:0";   // servers; the first owner's port, the others take free ones; so does port 0
   std::string advertise;                // host to tell others instead of that of `listen`
-  std::string http = "auto";            // "host:port" for /health /status /metrics, or "off"; "auto": a free port of
-                                        // loopback, none for inproc
+  std::string http = "auto";            // "host:port" for /health /status /metrics, or "off"; "unix:/folder/": a socket
+                                        // in it; "auto": a free port of loopback, none for inproc
   std::string tls_dir;                  // ca.pem, node.pem, node.key as `pscloud ca` makes them
   bool insecure = false;                // plaintext on purpose: loopback or a private network only
   bool shared_memory = true;            // between workers and servers on one machine that run as the same user

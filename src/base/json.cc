@@ -104,4 +104,10 @@ JsonWriter& JsonWriter::value(uint64_t number) {
   return *this;
 }
 
+JsonWriter& JsonWriter::null() {
+  separate();
+  text_ += "null";
+  return *this;
+}
+
 }  // namespace pscloud

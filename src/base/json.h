@@ -24,6 +24,7 @@ class JsonWriter {
   JsonWriter& value(uint64_t number);
   JsonWriter& value(int number) { return value(int64_t{number}); }
   JsonWriter& value(uint32_t number) { return value(uint64_t{number}); }
+  JsonWriter& null();
 
   template <class T>
   JsonWriter& field(std::string_view name, const T& v) {

@@ -80,5 +80,54 @@ TEST(MetricsDeathTest, AMistakeInANameIsABug) {
   EXPECT_DEATH(metrics.counter("g", "h"), "g is a gauge already");
 }
 
+TEST(Histogram, EachBucketBeginsWhereTheOneBeforeEnds) {
+  EXPECT_EQ(Histogram::bucket_of(0), 0u);
+  for (size_t i = 0; i + 1 < Histogram::kBuckets; ++i) {
+    EXPECT_EQ(Histogram::bucket_of(Histogram::upper_us(i) - 1), i);
+    EXPECT_EQ(Histogram::bucket_of(Histogram::upper_us(i)), i + 1);
+  }
+  EXPECT_EQ(Histogram::bucket_of(UINT64_MAX), Histogram::kBuckets - 1);
+}
+
+TEST(Histogram, QuantilesAreAtMostAFifthOff) {
+  Histogram histogram;
+  for (uint64_t us = 1; us <= 10000; ++us) histogram.add(us);
+  for (const double q : {0.01, 0.1, 0.5, 0.9, 0.99}) {
+    EXPECT_NEAR(*quantile(counts_of(histogram), q), q * 10000, q * 2000) << q;
+  }
+  EXPECT_EQ(histogram.sum_us(), 10000u * 10001 / 2);
+}
+
+TEST(Histogram, OneDurationIsItsOwnMedian) {
+  Histogram histogram;
+  histogram.add(1000);
+  EXPECT_NEAR(*quantile(counts_of(histogram), 0.5), 1000, 200);
+  EXPECT_EQ(quantile(counts_of(Histogram()), 0.5), std::nullopt);
+}
+
+TEST(Metrics, AHistogramIsTextInSeconds) {
+  Metrics metrics;
+  Histogram& histogram = metrics.histogram("push_seconds", "h", {{"table", "w"}});
+  histogram.add(3);
+  histogram.add(1000);
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, testing::StartsWith("# HELP push_seconds h\n# TYPE push_seconds histogram\n"
+                                        "push_seconds_bucket{table=\"w\",le=\"4e-06\"} 1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("push_seconds_bucket{table=\"w\",le=\"0.001024\"} 2\n"));
+  EXPECT_THAT(text, testing::EndsWith("push_seconds_bucket{table=\"w\",le=\"+Inf\"} 2\n"
+                                      "push_seconds_sum{table=\"w\"} 0.001003\npush_seconds_count{table=\"w\"} 2\n"));
+}
+
+TEST(Metrics, ATotalAddsUpWhatHasTheLabel) {
+  Metrics metrics;
+  metrics.counter("bytes", "h", {{"table", "w"}, {"direction", "push"}}).add(1);
+  metrics.counter("bytes", "h", {{"table", "v"}, {"direction", "push"}}).add(2);
+  metrics.counter("bytes", "h", {{"table", "w"}, {"direction", "pull"}}).add(4);
+  EXPECT_EQ(metrics.total("bytes", "direction", "push"), 3);
+  EXPECT_EQ(metrics.total("bytes"), 7);
+  EXPECT_EQ(metrics.total("bytes", "direction", "up"), 0);
+  EXPECT_EQ(metrics.total("no"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace pscloud

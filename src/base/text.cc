@@ -32,6 +32,15 @@ size_t utf8_character_bytes(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : size;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t known = utf8_character_bytes(text);
+    if (known == 0) return false;
+    text.remove_prefix(known);
+  }
+  return true;
+}
+
 std::string escape_controls(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/controller_client.h"
 #include "cli/exit_code.h"
+#include "cli/remote_runs.h"
 #include "cli/verb.h"
 #include "launch/run_report.h"
 
@@ -23,6 +25,7 @@ struct DownCommand {
   bool all = false;
   int timeout_s = 120;
   bool json = false;
+  ControllerFlags controller;
 };
 
 struct Cleaned {
@@ -46,6 +49,9 @@ Cleaned clean_one(RunFolder& folder, const DownCommand& command) {
 }
 
 int run_down(const DownCommand& command) {
+  if (!command.controller.controller.empty()) {
+    return remote_down(command.controller, command.all, command.timeout_s, command.json);
+  }
   const auto runs = find_runs_folder();
   if (!runs) return fail(runs.error());
   remove_unborn(*runs);
@@ -95,6 +101,7 @@ void add_down(CLI::App& verb, Action& action) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 1000000));
   verb.add_flag("--json", command->json, "for programs");
+  add_controller_flags(verb, command->controller);
   verb.footer(kDownAbout);
   verb.callback([command, &action] { action = [command] { return run_down(*command); }; });
 }

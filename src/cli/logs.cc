@@ -14,7 +14,9 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "cli/controller_client.h"
 #include "cli/exit_code.h"
+#include "cli/remote_runs.h"
 #include "cli/verb.h"
 #include "launch/run_folder.h"
 
@@ -39,6 +41,7 @@ struct LogsCommand {
   bool follow = false;
   int tail = -1;
   bool json = false;
+  ControllerFlags controller;
 };
 
 // A log file, read from where it was left.
@@ -133,6 +136,10 @@ Result<std::vector<LogReader>> find_logs(const RunFolder& folder, const std::str
 }
 
 int run_logs(const LogsCommand& command) {
+  if (!command.controller.controller.empty()) {
+    if (command.tail >= 0 || command.json) return fail(invalid("--tail and --json are for runs of this machine"));
+    return remote_logs(command.controller, command.run, command.task, command.follow);
+  }
   const auto runs = find_runs_folder();
   if (!runs) return fail(runs.error());
   const auto folder = RunFolder::open(*runs, command.run);
@@ -163,6 +170,7 @@ void add_logs(CLI::App& verb, Action& action) {
   verb.add_flag("-f,--follow", command->follow, "go on until the run ends");
   verb.add_option("--tail", command->tail, "only the last lines")->type_name("N")->check(CLI::NonNegativeNumber);
   verb.add_flag("--json", command->json, "a line of JSON for each");
+  add_controller_flags(verb, command->controller);
   verb.footer(kLogsAbout);
   verb.callback([command, &action] { action = [command] { return run_logs(*command); }; });
 }

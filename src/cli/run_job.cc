@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/controller_start.h"
 #include "cli/exit_code.h"
 #include "launch/job_file.h"
 #include "launch/launcher.h"
@@ -175,6 +176,13 @@ void add_run_job_flags(CLI::App& verb, RunJobOptions& options, const char* group
   verb.add_flag("--accept-new-host-keys", options.accept_new_host_keys,
                 "of hosts that ssh has never seen; a key that has changed is never accepted")
       ->group(group);
+  verb.add_option("--controller", options.controller, "a machine that looks after it: a host of ssh, or local")
+      ->type_name("HOST")
+      ->group(group);
+  verb.add_option("--linger", options.linger_s, "that a controller answers after the end [600]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0, 10000000))
+      ->group(group);
 }
 
 int run_job(Job job, const RunJobOptions& options) {
@@ -198,6 +206,14 @@ int run_job(Job job, const RunJobOptions& options) {
   if (!runs) return fail(runs.error());
   // What is wrong with the options is found before there is a run.
   if (const auto possible = make_backend(*cluster, ""); !possible) return fail(possible.error());
+  if (!options.controller.empty()) {
+    return start_on_controller(job, *cluster,
+                               {.where = options.controller,
+                                .linger_s = options.linger_s,
+                                .named = named,
+                                .accept_new_host_keys = options.accept_new_host_keys,
+                                .json = options.json});
+  }
   auto run = new_run(*runs, job, *cluster, named);
   if (!run) return fail(run.error());
   options.on_folder(run->folder.path());

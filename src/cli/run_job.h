@@ -21,6 +21,8 @@ struct RunJobOptions {
   bool quiet = false;  // what tasks print goes to their files only
   bool json = false;
   bool accept_new_host_keys = false;
+  std::string controller;  // where one shall look after it; empty: this process does
+  int linger_s = 600;
   // Called when the run has a folder.
   std::function<void(const std::string& folder)> on_folder = [](const std::string&) {};
   LaunchOptions::Look look = show_all;

@@ -2,14 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/controller_client.h"
 #include "cli/exit_code.h"
+#include "cli/remote_runs.h"
+#include "cli/table_text.h"
 #include "cli/verb.h"
 #include "launch/run_report.h"
 
@@ -29,17 +31,8 @@ struct StatusCommand {
   std::string run;
   bool all = false;
   bool json = false;
+  ControllerFlags controller;
 };
-
-std::string age_text(int64_t unix_ms) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t s =
-      std::max<int64_t>(0, (std::chrono::duration_cast<std::chrono::milliseconds>(now).count() - unix_ms)) / 1000;
-  if (s < 120) return fmt::format("{}s", s);
-  if (s < 120 * 60) return fmt::format("{}m", s / 60);
-  if (s < 48 * 3600) return fmt::format("{}h", s / 3600);
-  return fmt::format("{}d", s / 86400);
-}
 
 std::string nodes_text(const RunState& state) {
   const auto here = std::ranges::count_if(state.tasks, [](const TaskStatus& task) {
@@ -48,19 +41,9 @@ std::string nodes_text(const RunState& state) {
   return state.ended() ? fmt::format("{}", state.tasks.size()) : fmt::format("{}/{}", here, state.tasks.size());
 }
 
-// Columns as wide as what stands in them; the last as it is.
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
+// Of a run whose launcher was killed nobody has looked since.
+const char* task_word(const RunReport& report, const TaskStatus& task) {
+  return report.lost && !task.ended() ? "unknown" : task_state_name(task.state);
 }
 
 void write_report(JsonWriter& json, const RunReport& report, const std::string& folder) {
@@ -69,10 +52,13 @@ void write_report(JsonWriter& json, const RunReport& report, const std::string& 
   json.field("note", report.note()).field("folder", folder);
   json.field("began_unix_ms", state.began_unix_ms).field("ended_unix_ms", state.ended_unix_ms);
   if (state.exit_code) json.field("exit_code", *state.exit_code);
+  if (state.cost_usd_per_hour > 0) {
+    json.field("cost_usd_per_hour", state.cost_usd_per_hour).field("cost_usd", state.cost_usd(unix_ms_now()));
+  }
   if (state.root_cause) json.field("root_cause", state.root_cause->text());
   json.field("things_left", static_cast<uint64_t>(report.things)).key("tasks").begin_array();
   for (const TaskStatus& task : state.tasks) {
-    json.begin_object().field("task", task.id.text()).field("state", task_state_name(task.state));
+    json.begin_object().field("task", task.id.text()).field("state", task_word(report, task));
     json.field("host", task.host).field("address", task.address.host.empty() ? "" : task.address.text());
     if (task.code) json.field("exit_code", *task.code);
     json.end_object();
@@ -96,10 +82,12 @@ int show_run(const std::string& runs, const StatusCommand& command) {
   fmt::print("{} on {}: {}{}{}\n", state.run, state.target, report->word(), note.empty() ? "" : ": ",
              escape_controls(note));
   fmt::print("folder {}\n", folder->path());
+  if (state.cost_usd_per_hour > 0) {
+    fmt::print("cost {:.2f} USD, {:.2f} an hour\n", state.cost_usd(unix_ms_now()), state.cost_usd_per_hour);
+  }
   std::vector<std::vector<std::string>> rows{{"TASK", "WHERE", "STATE", "EXIT", "ADDRESS"}};
   for (const TaskStatus& task : state.tasks) {
-    rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host,
-                    report->lost && !task.ended() ? "unknown" : task_state_name(task.state),
+    rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host, task_word(*report, task),
                     task.code ? fmt::format("{}", *task.code) : "-",
                     task.address.host.empty() ? "-" : task.address.text()});
   }
@@ -155,9 +143,13 @@ void add_status(CLI::App& verb, Action& action) {
   verb.add_option("run", command->run, "its tasks")->type_name("RUN");
   verb.add_flag("--all", command->all, "all that have ended, not only the latest");
   verb.add_flag("--json", command->json, "for programs");
+  add_controller_flags(verb, command->controller);
   verb.footer(kStatusAbout);
   verb.callback([command, &action] {
     action = [command] {
+      if (!command->controller.controller.empty()) {
+        return remote_status(command->controller, command->run, command->all, command->json);
+      }
       const auto runs = find_runs_folder();
       if (!runs) return fail(runs.error());
       return command->run.empty() ? list(*runs, *command) : show_run(*runs, *command);

@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/controller_client.h"
 #include "cli/exit_code.h"
+#include "cli/remote_runs.h"
 #include "cli/verb.h"
 #include "launch/run_report.h"
 
@@ -23,9 +25,13 @@ struct StopCommand {
   bool at_once = false;
   int timeout_s = 120;
   bool json = false;
+  ControllerFlags controller;
 };
 
 int run_stop(const StopCommand& command) {
+  if (!command.controller.controller.empty()) {
+    return remote_stop(command.controller, command.run, command.at_once, command.timeout_s, command.json);
+  }
   const auto runs = find_runs_folder();
   if (!runs) return fail(runs.error());
   auto folder = RunFolder::open(*runs, command.run);
@@ -57,6 +63,7 @@ void add_stop(CLI::App& verb, Action& action) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 1000000));
   verb.add_flag("--json", command->json, "for programs");
+  add_controller_flags(verb, command->controller);
   verb.footer(kStopAbout);
   verb.callback([command, &action] { action = [command] { return run_stop(*command); }; });
 }

@@ -201,7 +201,13 @@ int run_train(TrainCommand command) {
     tensorboard = *std::move(writer);
   }
   const Interruption interruption;
-  TrainReporter reporter(*settings, command.quiet || command.json, std::move(tensorboard));
+  using MetricsLines = TrainReporter::MetricsLines;
+  const bool says_metrics = environment(kMetricsLinesVariable).value_or("") == "1";
+  const bool is_first = options.rank <= 0;
+  TrainReporter reporter(*settings, command.quiet || command.json, std::move(tensorboard),
+                         !says_metrics ? MetricsLines::kNone
+                         : is_first    ? MetricsLines::kAll
+                                       : MetricsLines::kShown);
   const ShowProgress show = [&](const TrainProgress& progress) { reporter.show(progress); };
   const auto run = [&]() -> Result<TrainProgress> {
     if (!joins) return run_train_job(command.job, *settings, show, interruption.cancelled());

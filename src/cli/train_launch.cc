@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/train_report.h"
 #include "io/config_file.h"
 #include "launch/job_certificates.h"
 #include "learn/config.pb.h"
@@ -29,6 +30,7 @@ RoleSpec worker_spec(const TrainJob& job, const TrainOutput& output) {
   RoleSpec spec;
   spec.role = TaskRole::kWorker;
   spec.count = job.workers;
+  spec.environment = {{kMetricsLinesVariable, "1"}};
   spec.commands.assign(job.workers, command);
   if (!output.tensorboard.empty()) {
     spec.commands.front().insert(spec.commands.front().end(), {"--tensorboard", output.tensorboard});
@@ -70,7 +72,8 @@ LineLook TrainVoice::look(const TaskEvent& event) {
   if (died && speaker_ == event.task) speaker_.reset();
   if (event.kind != TaskEvent::Kind::kLine) return LineLook::kHidden;
   if (event.is_stderr) return is_information(event.text) ? LineLook::kHidden : LineLook::kNamed;
-  if (event.task.role != TaskRole::kWorker) return LineLook::kHidden;  // that a node is up, and where
+  if (event.task.role != TaskRole::kWorker) return LineLook::kHidden;        // that a node is up, and where
+  if (event.text.starts_with("**metrics_data: ")) return LineLook::kHidden;  // the table has it
   if (!speaker_) speaker_ = event.task;
   return speaker_ == event.task ? LineLook::kBare : LineLook::kHidden;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 #include <vector>
@@ -123,9 +124,17 @@ void TrainReporter::tell(const BatchProgress& progress) {
   std::fflush(stdout);
 }
 
+void TrainReporter::say_metrics(const TrainProgress& progress) {
+  if (metrics_ == MetricsLines::kNone) return;
+  if (const std::string line = metrics_line(progress); !line.empty()) fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
 void TrainReporter::show(const TrainProgress& progress) {
   MutexLock lock(mutex_);
   live_.show("");
+  shown_ = true;
+  say_metrics(progress);
   if (const auto* batch = std::get_if<BatchProgress>(&progress)) return tell(*batch);
   const auto& online = std::get<OnlineProgress>(progress);
   tell(online);
@@ -135,7 +144,10 @@ void TrainReporter::show(const TrainProgress& progress) {
 void TrainReporter::end(const TrainProgress& progress) {
   MutexLock lock(mutex_);
   live_.show("");
-  if (const auto* online = std::get_if<OnlineProgress>(&progress)) tell(*online);  // batch has told its end
+  if (const auto* online = std::get_if<OnlineProgress>(&progress)) {  // batch has told its end
+    if (shown_ || metrics_ == MetricsLines::kAll) say_metrics(progress);
+    tell(*online);
+  }
 }
 
 void TrainReporter::give_up() {
@@ -169,6 +181,33 @@ std::string live_line(const OnlineProgress& progress) {
   if (progress.bytes == 0 || progress.bytes_all == 0) return text;
   const double share = std::min(1.0, static_cast<double>(progress.bytes) / static_cast<double>(progress.bytes_all));
   return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, progress.seconds * (1 - share) / share);
+}
+
+std::string metrics_line(const TrainProgress& progress) {
+  std::string line;
+  const auto add = [&](const char* name, double value) {
+    if (std::isfinite(value)) line += fmt::format("{}{}={}", line.empty() ? "**metrics_data: " : ",", name, value);
+  };
+  if (const auto* batch = std::get_if<BatchProgress>(&progress)) {
+    if (batch->stage != BatchProgress::Stage::kIteration) return line;
+    add("objective", batch->objective);
+    add("relative_objective", batch->relative);
+    add("nonzero_weights", static_cast<double>(batch->nonzero));
+    add("iteration_s", batch->stage_seconds);
+    return line;
+  }
+  const auto& online = std::get<OnlineProgress>(progress);
+  add("loss", online.mean_loss());
+  add("auc", online.mean_auc());
+  add("accuracy", online.accuracy());
+  add("examples", static_cast<double>(online.examples));
+  add("examples_per_s", online.examples_per_s());
+  add("nonzero_weights", static_cast<double>(online.nonzero));
+  if (online.validated > 0) {
+    add("validation_auc", online.validation_auc);
+    add("validation_logloss", online.validation_logloss);
+  }
+  return line;
 }
 
 std::string encode_progress(const TrainProgress& progress) {

@@ -26,14 +26,23 @@ std::string validation_line(const OnlineProgress& progress);
 // For people who look: rate, share done and time left.
 std::string live_line(const OnlineProgress& progress);
 
+// For the launcher, "**metrics_data: loss=...,": what it writes to the run's folder (docs/launch.md).
+inline constexpr const char* kMetricsLinesVariable = "PSCLOUD_METRICS_LINES";
+std::string metrics_line(const TrainProgress& progress);
+
 Result<TensorBoardWriter> open_tensorboard(const std::string& folder);
 
 // Tells a person, and TensorBoard if there is one, how far training is. Thread-safe.
 class TrainReporter {
  public:
+  // Which lines of figures a process writes: none, those of what it shows, or of the end in any case. Of the workers of
+  // a job each knows the end, and one is enough to tell it.
+  enum class MetricsLines : uint8_t { kNone, kShown, kAll };
+
   // `quiet`: no table. `settings` are borrowed.
-  TrainReporter(const TrainSettings& settings, bool quiet, std::optional<TensorBoardWriter> tensorboard)
-      : settings_(settings), quiet_(quiet), tensorboard_(std::move(tensorboard)) {}
+  TrainReporter(const TrainSettings& settings, bool quiet, std::optional<TensorBoardWriter> tensorboard,
+                MetricsLines metrics)
+      : settings_(settings), quiet_(quiet), metrics_(metrics), tensorboard_(std::move(tensorboard)) {}
 
   // While it goes on: a line of the table, and a live one below it if somebody looks.
   void show(const TrainProgress& progress) EXCLUDES(mutex_);
@@ -43,16 +52,19 @@ class TrainReporter {
   void give_up() EXCLUDES(mutex_);
 
  private:
+  void say_metrics(const TrainProgress& progress) REQUIRES(mutex_);
   void tell(const OnlineProgress& progress) REQUIRES(mutex_);
   void tell(const BatchProgress& progress) REQUIRES(mutex_);
   void write(int64_t step, std::span<const TensorBoardScalar> scalars) REQUIRES(mutex_);
 
   const TrainSettings& settings_;
   const bool quiet_;
+  const MetricsLines metrics_;
   Mutex mutex_;
   std::optional<TensorBoardWriter> tensorboard_ GUARDED_BY(mutex_);
   ProgressLine live_ GUARDED_BY(mutex_);
   bool begun_ GUARDED_BY(mutex_) = false;
+  bool shown_ GUARDED_BY(mutex_) = false;
   uint32_t validated_ GUARDED_BY(mutex_) = 0;  // the pass of which was told
 };
 

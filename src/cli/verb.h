@@ -15,7 +15,10 @@ using Action = std::function<int()>;
 // add_...() below, and a line in the table of command_line.cc. A verb of verbs, such as `ca`, adds its own to `verb`.
 void add_bench(CLI::App& verb, Action& action);
 void add_ca(CLI::App& verb, Action& action);
+void add_cluster(CLI::App& verb, Action& action);
 void add_connect(CLI::App& verb, Action& action);
+void add_console(CLI::App& verb, Action& action);
+void add_controller(CLI::App& verb, Action& action);
 void add_cp(CLI::App& verb, Action& action);
 void add_data(CLI::App& verb, Action& action);
 void add_down(CLI::App& verb, Action& action);

@@ -62,7 +62,7 @@ bool set_role(const std::string& value, NodeOptions& options) {
 }
 
 bool set_http(const std::string& value, NodeOptions& options) {
-  if (value == "auto" || value == "off") {
+  if (value == "auto" || value == "off" || value.starts_with("unix:/")) {
     options.http = value;
     return true;
   }
@@ -97,9 +97,10 @@ constexpr NodeVariable kVariables[] = {
      nullptr, set_address<&NodeOptions::listen>},
     {"advertise", "server", "", "HOST", "a host", "host to tell the others instead of that of listen", "DMLC_NODE_HOST",
      set_text<&NodeOptions::advertise>},
-    {"http", "", "auto", "WHERE", "host:port, auto or off",
-     "serves /health, /status and /metrics at this host:port; auto: a free port of loopback; or off", nullptr,
-     set_http},
+    {"http", "", "auto", "WHERE", "host:port, unix:/folder/, auto or off",
+     "serves /health, /status and /metrics at this host:port; unix:/folder/: at a socket in it; auto: a free port of "
+     "loopback; or off",
+     nullptr, set_http},
     {"tls_dir", "", "", "DIR", "a directory", "ca.pem, node.pem and node.key as `pscloud ca issue` makes them", nullptr,
      set_text<&NodeOptions::tls_dir>},
     {"insecure", "", "0", "", "1 or 0", "plaintext on purpose; only on loopback or private addresses", nullptr,

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "engine/node_loop.h"
+#include "engine/node_status.h"
 #include "engine/scheduler/scheduler.h"
 #include "engine/server/shard_owner.h"
 #include "net/address.h"
@@ -62,10 +63,7 @@ class SchedulerNode final : public Node {
     node->started_ = true;
     node->loop_->post([self = node.get()] { self->core_->start(); });
     node->http_ = TRY(serve_status(
-        options,
-        [self = node.get()] {
-          return self->loop_->ask<std::string>([self] { return self->core_->status_json(); }, "");
-        },
+        options, [self = node.get()] { return self->loop_->ask<std::string>([self] { return self->status(); }, ""); },
         node->metrics_));
     return std::unique_ptr<Node>(std::move(node));
   }
@@ -100,6 +98,10 @@ class SchedulerNode final : public Node {
   void look() {
     if (core_->finished()) end(core_->outcome());
   }
+  std::string status() {
+    heartbeat_age_.set(core_->longest_silence_ms());
+    return core_->status_json();
+  }
   void end(const Result<>& result) {
     if (std::exchange(ended_, true)) return;
     outcome_.part_ended(result);
@@ -108,6 +110,8 @@ class SchedulerNode final : public Node {
   bool started_ = false;
   std::string address_;
   Metrics metrics_;
+  Gauge& heartbeat_age_ =
+      metrics_.gauge("pscloud_heartbeat_age_ms", "since the last sign of life, of the node that is silent longest");
   std::unique_ptr<NodeLoop> loop_;
   std::unique_ptr<Scheduler> core_;  // touched by the loop only
   bool ended_ = false;               // so is this
@@ -222,14 +226,32 @@ class ServerNode final : public Node {
     outcome_.part_ended(result);
   }
 
-  std::string status() {
+  struct OwnerStatus {
     std::string json;
+    std::vector<std::string> waiting_for;
+    std::vector<HotKeys::HotKey> hot_keys;
+  };
+
+  std::string status() {
+    OwnerStatus all;
     for (auto& owner : owners_) {
-      const std::string one = owner->loop->ask<std::string>([o = owner.get()] { return o->core->status_json(); }, "");
-      if (one.empty()) return {};
-      json += (json.empty() ? "" : ",") + one;
+      const auto look = [o = owner.get()] {
+        return OwnerStatus{o->core->status_json(), o->core->waiting_for(), o->core->hot_keys()};
+      };
+      const auto one = owner->loop->ask<OwnerStatus>(look, {});
+      if (one.json.empty() || owners_.size() == 1) return one.json;
+      all.json += (all.json.empty() ? "" : ",") + one.json;
+      all.waiting_for.insert(all.waiting_for.end(), one.waiting_for.begin(), one.waiting_for.end());
+      all.hot_keys.insert(all.hot_keys.end(), one.hot_keys.begin(), one.hot_keys.end());
     }
-    return owners_.size() == 1 ? json : "{\"role\":\"server\",\"owners\":[" + json + "]}";
+    JsonWriter json;
+    json.begin_object().field("role", "server");
+    write_names(json, "waiting_for", all.waiting_for);
+    write_hot_keys(json, hottest(std::move(all.hot_keys), ShardOwner::kHotKeysTold));
+    json.end_object();
+    std::string text = json.text();
+    text.back() = ',';
+    return text + "\"owners\":[" + all.json + "]}";
   }
 
   const UpdaterCatalog updaters_;

@@ -217,23 +217,4 @@ void NodeLoop::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std::function<std::string()> status,
-                                                 const Metrics& metrics) {
-  const bool automatic = options.http == "auto";
-  if (options.http == "off" || (automatic && options.scheduler.starts_with("inproc:"))) {
-    return std::unique_ptr<HttpServer>();
-  }
-  HttpRoutes routes;
-  routes["/health"] = [] { return HttpReply{200, "text/plain; charset=utf-8", "ok\n"}; };
-  routes["/status"] = [status = std::move(status)] {
-    const std::string json = status();
-    if (json.empty()) return HttpReply{503, "text/plain; charset=utf-8", "the node's thread does not answer\n"};
-    return HttpReply{200, "application/json", json + "\n"};
-  };
-  routes["/metrics"] = [&metrics] {
-    return HttpReply{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()};
-  };
-  return HttpServer::start(automatic ? "127.0.0.1:0" : options.http, std::move(routes));
-}
-
 }  // namespace pscloud

@@ -8,10 +8,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/metrics.h"
 #include "base/mutex.h"
 #include "base/random.h"
-#include "net/http_server.h"
 #include "net/transport.h"
 #include "pscloud/node.h"
 
@@ -121,9 +119,5 @@ class NodeLoop {
   bool ended_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: it uses all the others
 };
-
-// Serves /health, /status and /metrics of a node, if `options` ask for it; null if not.
-Result<std::unique_ptr<HttpServer>> serve_status(const NodeOptions& options, std::function<std::string()> status,
-                                                 const Metrics& metrics);
 
 }  // namespace pscloud

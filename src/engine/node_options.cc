@@ -59,7 +59,13 @@ Result<> validate_addresses(const NodeOptions& options) {
   if (options.scheduler.empty()) {
     return invalid("the scheduler's address is not set: give host:port by --scheduler or PSCLOUD_SCHEDULER");
   }
-  if (options.http != "auto" && options.http != "off") TRY(parse_address(options.http).at("http"));
+  if (options.http.starts_with("unix:")) {
+    if (!options.http.starts_with("unix:/") || !options.http.ends_with('/')) {
+      return invalid("http: '{}' is no folder for a socket: unix:/path/of/folder/", options.http);
+    }
+  } else if (options.http != "auto" && options.http != "off") {
+    TRY(parse_address(options.http).at("http"));
+  }
   if (is_inproc(options.scheduler)) {
     if (options.local) return {};
     return invalid("{} needs a LocalNetwork shared by the nodes of this process: use host:port between processes",

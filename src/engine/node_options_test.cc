@@ -56,6 +56,7 @@ TEST(NodeOptions, InprocNeedsItsNetworkAndNothingElse) {
 TEST(NodeOptions, OtherAddressesMustParse) {
   EXPECT_THAT(error_after([](NodeOptions& o) { o.listen = "x"; }), HasSubstr("listen: "));
   EXPECT_THAT(error_after([](NodeOptions& o) { o.http = "x"; }), HasSubstr("http: "));
+  EXPECT_THAT(error_after([](NodeOptions& o) { o.http = "unix:/run/x"; }), HasSubstr("http: "));
 }
 
 TEST(NodeOptions, OneOfCertificatesAndPlaintextIsChosen) {

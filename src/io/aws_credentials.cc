@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "io/file_store.h"
 #include "io/http_client.h"
 
@@ -23,6 +24,7 @@ constexpr std::chrono::minutes kRenewBefore{5};
 constexpr milliseconds kMetadataTimeout{1000};
 constexpr int kMetadataTries = 2;
 constexpr uint64_t kMetadataBytesMax = 64 << 10;
+constexpr int kTriesMax = 100;
 
 using Fields = std::map<std::string, std::string>;
 
@@ -177,11 +179,18 @@ Result<std::string> aws_region(const AwsVariables& environment) {
   return region.empty() ? "us-east-1" : region;
 }
 
-Result<std::string> s3_endpoint(const AwsVariables& environment) {
-  std::string url = TRY(setting(environment, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url"));
+Result<std::string> aws_endpoint(const AwsVariables& environment, const std::string& service) {
+  const std::string own = "AWS_ENDPOINT_URL_" + service;
+  std::string url = TRY(setting(environment, {own.c_str(), "AWS_ENDPOINT_URL"}, "endpoint_url"));
   while (url.ends_with('/')) url.pop_back();
   if (url.empty() || url.starts_with("http://") || url.starts_with("https://")) return url;
   return invalid("the endpoint {} must begin with https:// or http://", url);
+}
+
+int aws_tries(const AwsVariables& environment, int otherwise) {
+  int tries = otherwise;
+  parse_number(environment("AWS_MAX_ATTEMPTS"), 1, kTriesMax, tries);
+  return tries;
 }
 
 AwsCredentialSource::AwsCredentialSource(AwsVariables environment, std::function<bool()> cancelled)

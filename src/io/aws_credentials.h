@@ -17,8 +17,11 @@ AwsVariables process_aws_variables();
 // Where AWS's programs look: AWS_REGION, AWS_DEFAULT_REGION, `region` of the profile in the config file; else
 // us-east-1.
 Result<std::string> aws_region(const AwsVariables& environment);
-// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, `endpoint_url` of the profile; empty for Amazon's own.
-Result<std::string> s3_endpoint(const AwsVariables& environment);
+// Of a service, "S3" or "EC2": AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, `endpoint_url` of the profile; empty for Amazon's
+// own.
+Result<std::string> aws_endpoint(const AwsVariables& environment, const std::string& service);
+// AWS_MAX_ATTEMPTS: how often a request is sent at most; `otherwise` if it is not set, or makes no sense.
+int aws_tries(const AwsVariables& environment, int otherwise);
 
 // Finds the keys that requests are signed by, in the order of AWS's programs: AWS_ACCESS_KEY_ID and its companions; the
 // profile AWS_PROFILE, or "default", of ~/.aws/credentials and ~/.aws/config (AWS_SHARED_CREDENTIALS_FILE and

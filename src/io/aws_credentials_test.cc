@@ -86,7 +86,7 @@ TEST_F(AwsCredentialsTest, WithoutAnyItSaysWhereTheyWereLookedFor) {
 
 TEST_F(AwsCredentialsTest, RegionAndEndpointHaveTheirOrder) {
   EXPECT_EQ(aws_region(environment()).value(), "us-east-1");
-  EXPECT_EQ(s3_endpoint(environment()).value(), "");
+  EXPECT_EQ(aws_endpoint(environment(), "S3").value(), "");
   write(".aws/config", "[default]\nregion = eu-west-1\n[profile blue]\nregion=eu-west-2\ns3 =\n  region = nested\n");
   EXPECT_EQ(aws_region(environment()).value(), "eu-west-1");
   variables_["AWS_PROFILE"] = "blue";
@@ -96,11 +96,11 @@ TEST_F(AwsCredentialsTest, RegionAndEndpointHaveTheirOrder) {
   variables_["AWS_REGION"] = "us-west-1";
   EXPECT_EQ(aws_region(environment()).value(), "us-west-1");
   variables_["AWS_ENDPOINT_URL"] = "http://all:1/";
-  EXPECT_EQ(s3_endpoint(environment()).value(), "http://all:1");
+  EXPECT_EQ(aws_endpoint(environment(), "S3").value(), "http://all:1");
   variables_["AWS_ENDPOINT_URL_S3"] = "https://s3:2";
-  EXPECT_EQ(s3_endpoint(environment()).value(), "https://s3:2");
+  EXPECT_EQ(aws_endpoint(environment(), "S3").value(), "https://s3:2");
   variables_["AWS_ENDPOINT_URL_S3"] = "s3:2";
-  EXPECT_EQ(s3_endpoint(environment()).error().code, Code::kInvalid);
+  EXPECT_EQ(aws_endpoint(environment(), "S3").error().code, Code::kInvalid);
 }
 
 // The metadata service of an instance; keys are numbered, and good for `minutes`.

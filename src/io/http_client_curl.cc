@@ -2,17 +2,20 @@
 
 #include <fmt/core.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
+
+#include "base/random.h"
 
 namespace pscloud {
 namespace {
 
 constexpr long kBytesPerSecondMin = 1024;
 constexpr long kRedirectsMax = 5;
+constexpr const char* kSocketFolder = "/tmp";  // a longer one would not fit everywhere
 
 void start_curl() {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -43,41 +46,49 @@ CurlHandle::CurlHandle() {
 }
 
 CurlHandle::~CurlHandle() {
+  stop_listening();
   curl_easy_cleanup(curl_);
   curl_slist_free_all(lines_);
 }
 
-// libcurl 7.88 takes no sockets that are connected already, so it gets one of ours to connect to: with a name that the
-// kernel makes up, and that is gone with this process.
+// libcurl 7.88 takes no sockets that are connected already, so it gets one of ours to connect to. One with a name in
+// the file system: connections to others it never uses again. The file is there only from here to on_connected().
 void CurlHandle::listen() {
-  if (listener_) return;
-  listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  stop_listening();
+  if (listener_path_.empty()) {
+    listener_path_ = fmt::format("{}/pscloud-{:016x}", kSocketFolder, Random::from_system().next());
+  }
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  socklen_t size = sizeof address.sun_family;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  CHECK(::bind(listener_.get(), generic, size) == 0, "no socket: {}", errno_text(errno));
-  CHECK(::listen(listener_.get(), 1) == 0, "no socket: {}", errno_text(errno));
-  size = sizeof address;
-  CHECK(::getsockname(listener_.get(), generic, &size) == 0, "no socket: {}", errno_text(errno));
-  listener_name_.assign(address.sun_path + 1, size - offsetof(sockaddr_un, sun_path) - 1);
+  CHECK(listener_path_.size() < sizeof address.sun_path);
+  listener_path_.copy(address.sun_path, listener_path_.size());
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (listener_ && ::fchmod(listener_.get(), 0600) == 0 && ::bind(listener_.get(), generic, sizeof address) == 0 &&
+      ::listen(listener_.get(), 1) == 0) {
+    return;
+  }
+  // libcurl finds nobody there, and why() says the reason.
+  no_connection_ = fmt::format("cannot make the socket {}: {}", listener_path_, errno_text(errno));
+  listener_ = Fd();
+}
+
+void CurlHandle::stop_listening() {
+  if (listener_) ::unlink(listener_path_.c_str());
+  listener_ = Fd();
 }
 
 // Before each request. A connection that is used again waits for nobody here.
 int CurlHandle::on_connected(void* user, char*, char*, int, int) {
   auto& handle = *static_cast<CurlHandle*>(user);
-  while (true) {
-    Fd connection(::accept4(handle.listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) return CURL_PREREQFUNC_OK;
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    // Anybody on this machine may connect.
-    if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != ::getpid()) continue;
-    const auto carried = handle.options_->carry(std::move(connection));
-    if (carried) continue;
-    handle.no_connection_ = carried.error().message;
-    return CURL_PREREQFUNC_ABORT;
-  }
+  // Of this user's: nobody else could connect.
+  Fd connection(::accept4(handle.listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  handle.stop_listening();
+  if (!connection) return CURL_PREREQFUNC_OK;
+  const auto carried = handle.options_->carry(std::move(connection));
+  if (carried) return CURL_PREREQFUNC_OK;
+  handle.no_connection_ = carried.error().message;
+  return CURL_PREREQFUNC_ABORT;
 }
 
 void CurlHandle::prepare(const HttpRequest& request, const HttpOptions& options) {
@@ -108,7 +119,7 @@ void CurlHandle::prepare(const HttpRequest& request, const HttpOptions& options)
   if (!options.unix_socket.empty()) set(CURLOPT_UNIX_SOCKET_PATH, options.unix_socket.c_str());
   if (options.carry) {
     listen();
-    set(CURLOPT_ABSTRACT_UNIX_SOCKET, listener_name_.c_str());
+    set(CURLOPT_UNIX_SOCKET_PATH, listener_path_.c_str());
     set(CURLOPT_PREREQFUNCTION, on_connected);
     set(CURLOPT_PREREQDATA, this);
   }

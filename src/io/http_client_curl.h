@@ -35,6 +35,7 @@ class CurlHandle {
  private:
   static int on_connected(void* user, char* ip, char* local_ip, int port, int local_port);
   void listen();
+  void stop_listening();
   void set_blob(CURLoption option, const std::string& bytes);
   void set_body(const HttpRequest& request);
   void set_headers(const HttpRequest& request);
@@ -43,8 +44,8 @@ class CurlHandle {
   curl_slist* lines_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> complaint_{};
   const HttpOptions* options_ = nullptr;
-  Fd listener_;                // where connections that are carried are made to
-  std::string listener_name_;  // abstract
+  Fd listener_;                // where a connection that is carried is made to, for the moment in which it is made
+  std::string listener_path_;  // always the same: libcurl knows by it what it may use again
   std::string no_connection_;  // what HttpOptions::carry said
 };
 

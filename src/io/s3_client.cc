@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/content_range.h"
 #include "io/s3_error.h"
 
 namespace pscloud {
@@ -15,17 +14,9 @@ constexpr std::string_view kS3Scheme = "s3://";
 constexpr size_t kBucketBytesMin = 3;
 constexpr size_t kBucketBytesMax = 255;
 constexpr size_t kKeyBytesMax = 1024;
-constexpr uint64_t kTriesMax = 100;
 
 bool is_bucket_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
-
-// What AWS's programs know as AWS_MAX_ATTEMPTS; ours if it is not set, or makes no sense.
-int tries_of(const AwsVariables& environment) {
-  const std::string text = environment("AWS_MAX_ATTEMPTS");
-  const auto number = whole_number(text);
-  return number && *number > 0 && *number <= kTriesMax ? static_cast<int>(*number) : HttpOptions{}.tries;
 }
 
 }  // namespace
@@ -61,14 +52,16 @@ Result<S3Name> s3_name_of(const std::string& uri) {
 
 S3Client::S3Client(AwsVariables environment, const std::function<bool()>& cancelled)
     : environment_(std::move(environment)),
-      http_({.tries = tries_of(environment_), .cancelled = cancelled, .ca_file = environment_("AWS_CA_BUNDLE")}),
+      http_({.tries = aws_tries(environment_, HttpOptions{}.tries),
+             .cancelled = cancelled,
+             .ca_file = environment_("AWS_CA_BUNDLE")}),
       credentials_(environment_, cancelled) {}
 
 Result<S3Client::Setup> S3Client::setup() {
   MutexLock lock(mutex_);
   if (!setup_) {
     std::string region = TRY(aws_region(environment_));
-    std::string endpoint = TRY(s3_endpoint(environment_));
+    std::string endpoint = TRY(aws_endpoint(environment_, "S3"));
     setup_ = Setup{.region = std::move(region), .endpoint = std::move(endpoint)};
   }
   return *setup_;

@@ -15,6 +15,13 @@
 #include "launch/swarm/backend_swarm.h"
 
 namespace pscloud {
+
+bool is_figure_name(std::string_view name) {
+  constexpr size_t kNameBytesMax = 64;
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~' && c != ',' && c != '"'; });
+}
+
 namespace {
 
 // In the order the help shows them.

@@ -15,6 +15,12 @@
 
 namespace pscloud {
 
+// What was measured, by name.
+using Figures = std::vector<std::pair<std::string, double>>;
+
+// 1 to 64 printable characters of ASCII, none of which means something in CSV.
+bool is_figure_name(std::string_view name);
+
 // Something that happened to a task.
 struct TaskEvent {
   enum class Kind : uint8_t {
@@ -24,6 +30,8 @@ struct TaskEvent {
     kLine,     // its program wrote `text`, without the end of line
     kExited,   // its program has ended: `code`, or by `signal`
     kLost,     // its machine is gone, or it was never there: `text` says why
+    kSample,  // what was measured of it: `figures`, and what a node of ours says of itself: `text`, JSON. Either may be
+              // empty. Means nothing for what happens next
   };
   Kind kind = Kind::kLine;
   TaskId task;
@@ -35,6 +43,7 @@ struct TaskEvent {
   int code = 0;
   int signal = 0;   // 0: none
   int64_t pid = 0;  // of kRunning: the program's, where it runs; 0: not known
+  Figures figures = {};
 };
 
 // A kind of cluster. It starts the tasks of a plan, tells what happens to them, ends them, and undoes what is left. It

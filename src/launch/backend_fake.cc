@@ -101,6 +101,9 @@ void FakeBackend::begin(TaskId id, FakeTask& task) {
     const std::string value = name.size() < word.size() ? word.substr(name.size() + 1) : "";
     if (name == "print" || name == "error") {
       later(at_ms, {.kind = TaskEvent::Kind::kLine, .task = id, .text = value, .is_stderr = name == "error"});
+    } else if (name == "cpu") {
+      const double percent = number_of({word}, "cpu", 0);
+      later(at_ms, {.kind = TaskEvent::Kind::kSample, .task = id, .figures = {{"cpu_percent", percent}}});
     } else if (name == "wait") {
       at_ms += number_of({word}, "wait", 0);
     } else if (name == "hang") {

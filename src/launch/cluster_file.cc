@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "io/file_store.h"
 #include "launch/backend.h"
+#include "launch/cloud/cloud_folder.h"
 #include "launch/json_fields.h"
 
 namespace pscloud {
@@ -15,6 +16,7 @@ namespace {
 
 constexpr uint64_t kClusterFileBytesMax = 16 << 20;
 constexpr int kSlotsMax = 100000;
+constexpr double kCostMax = 1e6;
 constexpr const char* kPoseidonUser = "ubuntu";  // as psd_run has it
 
 // What a host, a group of hosts and the file itself may say of how hosts are reached; the nearest word counts.
@@ -57,6 +59,7 @@ Result<Host> read_host(const JsonValue& value, Host host, JsonFields& around, st
   TRY(check_address(fields, value, host.address));
   TRY(check_address(fields, value, host.name));
   TRY(read_access(fields, host));
+  TRY(fields.read("cost_usd_per_hour", host.cost_usd_per_hour, 0, kCostMax));
   TRY(fields.finish());
   return host;
 }
@@ -81,6 +84,7 @@ Result<> read_groups(JsonFields& fields, const Host& defaults, std::string_view 
     std::string name;  // for people
     TRY(group.read("name", name));
     TRY(read_access(group, of_group));
+    TRY(group.read("cost_usd_per_hour", of_group.cost_usd_per_hour, 0, kCostMax));
     TRY(read_hosts(group, "hosts", of_group, file, hosts));
     TRY(group.finish());
   }
@@ -143,6 +147,7 @@ void write_host(JsonWriter& json, const Host& host) {
   write_text(json, "interface", host.interface);
   if (host.port != 0) json.field("port", static_cast<int>(host.port));
   if (host.slots != 0) json.field("slots", host.slots);
+  if (host.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", host.cost_usd_per_hour);
   std::vector<std::string> roles;
   for (const TaskRole role : host.roles) roles.emplace_back(role_name(role));
   write_texts(json, "roles", roles);
@@ -200,6 +205,7 @@ Result<Cluster> parse_cluster_file(std::string_view text, std::string_view file)
   TRY(fields.read("files", cluster.files));
   TRY(fields.read("image", cluster.image));
   TRY(fields.read("options", cluster.options));
+  TRY(fields.read("cost_usd_per_hour", cluster.cost_usd_per_hour, 0, kCostMax));
   TRY(read_access(fields, defaults));
   TRY(read_hosts(fields, "hosts", defaults, file, cluster.hosts));
   TRY(read_groups(fields, defaults, file, cluster.hosts));
@@ -235,6 +241,7 @@ std::string cluster_json(const Cluster& cluster) {
     json.end_object();
   }
   if (cluster.poseidon) json.field("poseidon", true);
+  if (cluster.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", cluster.cost_usd_per_hour);
   return json.end_object().text();
 }
 
@@ -251,16 +258,18 @@ Result<Cluster> find_cluster(const std::string& on) {
     }
     return cluster;
   }
+  const std::string of_cloud = TRY(find_cloud_cluster_file(on));
+  const std::string& path = of_cloud.empty() ? on : of_cloud;
   const auto store = make_local_store();
-  const auto input = store->open(on, {});
+  const auto input = store->open(path, {});
   if (!input) {
     const std::string near = suggest(kind, kinds);
-    return invalid("--on {}: no such cluster file, and no kind of cluster{}; there are {}", on,
+    return invalid("--on {}: no such cluster or cluster file, and no kind of cluster{}; there are {}", on,
                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), fmt::join(kinds, ", "));
   }
   const auto text = read_all(**input, kClusterFileBytesMax);
-  if (!text) return invalid("{}: {}", on, text.error().message);
-  return parse_cluster_file(*text, on);
+  if (!text) return invalid("{}: {}", path, text.error().message);
+  return parse_cluster_file(*text, path);
 }
 
 }  // namespace pscloud

@@ -30,6 +30,7 @@ struct Host {
   std::string interface;        // by which the others reach it; empty: `address`
   int slots = 0;                // tasks that fit; 0: any number
   std::vector<TaskRole> roles;  // empty: all
+  double cost_usd_per_hour = 0;
 };
 
 // Where a job may run.
@@ -42,7 +43,8 @@ struct Cluster {
   std::string image;
   Variables options;  // of the target, such as {"partition", "gpu"}; each back end checks its own
   std::vector<std::pair<TaskRole, Resources>> resources;
-  bool poseidon = false;  // was a file of psd_run
+  bool poseidon = false;         // was a file of psd_run
+  double cost_usd_per_hour = 0;  // beside what its hosts cost
 };
 
 // Reads Poseidon's JSON as it is (worker_nodes, server_nodes, master_node, username, pem_file, virtualenv), and ours
@@ -52,8 +54,8 @@ Result<Cluster> parse_cluster_file(std::string_view text, std::string_view file)
 // Such a file again, all that is in it: a run's folder keeps it for whoever cleans up.
 std::string cluster_json(const Cluster& cluster);
 
-// What `--on` says: "local", the name of a cluster with options "slurm:partition=gpu,time=60", "ssh:host1,host2", or a
-// file.
+// What `--on` says: "local", the name of a cluster with options "slurm:partition=gpu,time=60", "ssh:host1,host2", the
+// name of a cluster in the cloud that is up (cloud/cloud_folder.h), or a file.
 Result<Cluster> find_cluster(const std::string& on);
 
 }  // namespace pscloud

@@ -45,6 +45,24 @@ TEST(ClusterFile, PoseidonsDefaultsAreItsOwn) {
   EXPECT_EQ(cluster->hosts[2].address, "localhost");
 }
 
+TEST(ClusterFile, CostsAreOfTheWholeOfAGroupsHostsOrOfOneHost) {
+  const auto cluster = parse_cluster_file(R"({"cost_usd_per_hour": 1.5,
+      "hosts": ["a", {"address": "b", "cost_usd_per_hour": 2}],
+      "groups": [{"hosts": ["c", "d"], "cost_usd_per_hour": 0.25}]})",
+                                          "c.json");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto again = parse_cluster_file(cluster_json(*cluster), "again");
+  ASSERT_TRUE(again) << again.error().message;
+  for (const Cluster& each : {*cluster, *again}) {
+    EXPECT_EQ(each.cost_usd_per_hour, 1.5);
+    std::vector<double> costs;
+    for (const Host& host : each.hosts) costs.push_back(host.cost_usd_per_hour);
+    EXPECT_EQ(costs, (std::vector<double>{0, 2, 0.25, 0.25}));
+  }
+  EXPECT_EQ(error_of(R"({"hosts": ["a"], "cost_usd_per_hour": -1})"),
+            "c.json:1:39: 'cost_usd_per_hour' must be a number from 0 to 1000000");
+}
+
 constexpr const char* kOurFile = R"({
   "user": "me", "interface": "eth1",
   "hosts": ["a", {"address": "10.0.0.2", "name": "b", "port": 2222, "slots": 4}],

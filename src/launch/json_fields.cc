@@ -56,6 +56,15 @@ Result<> JsonFields::read(std::string_view name, int& number, int low, int high)
   return {};
 }
 
+Result<> JsonFields::read(std::string_view name, double& number, double low, double high) {
+  const JsonValue* found = TRY(find(name, JsonValue::Kind::kNumber));
+  if (found == nullptr) return {};
+  const double value = found->number(low - 1);
+  if (!(value >= low && value <= high)) return wrong(*found, "'{}' must be a number from {} to {}", name, low, high);
+  number = value;
+  return {};
+}
+
 Result<> JsonFields::read(std::string_view name, std::vector<std::string>& texts) {
   const JsonValue* found = TRY(find(name, JsonValue::Kind::kArray));
   if (found == nullptr) return {};

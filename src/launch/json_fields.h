@@ -24,6 +24,7 @@ class JsonFields {
   Result<> read(std::string_view name, std::string& text);
   Result<> read(std::string_view name, bool& truth);
   Result<> read(std::string_view name, int& number, int low, int high);
+  Result<> read(std::string_view name, double& number, double low, double high);
   Result<> read(std::string_view name, std::vector<std::string>& texts);
   Result<> read(std::string_view name, Variables& variables);
   Result<> read(std::string_view name, std::vector<TaskRole>& roles);

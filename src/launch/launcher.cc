@@ -8,16 +8,12 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "launch/run_samples.h"
 
 namespace pscloud {
 namespace {
 
 constexpr std::chrono::seconds kLongestWait{60};
-
-int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 int outcome_code(JobOutcome::Kind kind) {
   switch (kind) {
@@ -49,7 +45,8 @@ RunState first_state(const Plan& plan) {
   state.run = plan.run;
   state.job = plan.job;
   state.target = plan.target;
-  state.began_unix_ms = unix_ms();
+  state.began_unix_ms = unix_ms_now();
+  state.cost_usd_per_hour = plan.cost_usd_per_hour;
   for (const PlannedTask& task : plan.tasks) {
     state.tasks.push_back(
         {.id = task.spec.id, .state = TaskState::kPlanned, .host = task.host, .address = {}, .code = {}});
@@ -67,6 +64,7 @@ class Launch {
         options_(options),
         state_(first_state(plan)),
         logs_(folder.path(), plan, options.out, options.err),
+        samples_(folder.path(), plan),
         log_(::open(folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
 
   Result<LaunchEnd> run() {
@@ -81,6 +79,8 @@ class Launch {
     auto done = start_and_watch(*ledger, interrupts);
     if (const auto flushed = logs_.flush(); !flushed) say(flushed.error().message);
     std::vector<std::string> left = clean(*ledger);
+    samples_.finish();
+    if (const std::string trouble = samples_.trouble(); !trouble.empty()) say(trouble);
     if (!done) return give_up(std::move(done.error()), left);
     return end(*std::move(done), std::move(left));
   }
@@ -98,6 +98,8 @@ class Launch {
       bool changed = false;
       for (const TaskEvent& event : events) {
         const LineLook look = options_.look(event);
+        samples_.take(event, unix_ms_now());
+        if (event.kind == TaskEvent::Kind::kSample) continue;
         if (event.kind == TaskEvent::Kind::kLine) {
           TRY(logs_.take(event, look));
           continue;
@@ -161,7 +163,7 @@ class Launch {
     state_.step = step;
     state_.message = std::move(message);
     state_.exit_code = code;
-    state_.ended_unix_ms = unix_ms();
+    state_.ended_unix_ms = unix_ms_now();
     state_.left = std::move(left);
     if (const auto wrote = write_state(); !wrote) say(wrote.error().message);
     if (state_.left.empty()) folder_.settle();
@@ -192,6 +194,7 @@ class Launch {
   const LaunchOptions& options_;
   RunState state_;
   TaskLogs logs_;
+  RunSamples samples_;
   Fd log_;
 };
 
@@ -235,7 +238,7 @@ Result<std::vector<std::string>> clean_run(RunFolder& folder) {
     state.step = RunState::Step::kLost;
     state.message = "its launcher was killed";
     state.exit_code = 1;
-    state.ended_unix_ms = unix_ms();
+    state.ended_unix_ms = unix_ms_now();
     for (TaskStatus& task : state.tasks) {
       if (!task.ended()) task.state = TaskState::kLost;
     }

@@ -319,5 +319,29 @@ TEST_F(LauncherTest, AKilledLauncherIsToldAboutAndCleanedUpAfterWhereverItDied) 
   }
 }
 
+TEST_F(LauncherTest, SamplesStandInTheRunsFolderAndChangeNothingElse) {
+  const LaunchEnd end = run(job_of({{"cpu=50", "print=**metrics_data: loss=0.5", "wait=3000", "cpu=25"}}));
+  EXPECT_EQ(end.exit_code, 0);
+  const std::string samples = file("samples.csv");
+  EXPECT_NE(samples.find(",worker-0,cpu_percent,50\n"), std::string::npos) << samples;
+  EXPECT_NE(samples.find(",worker-0,loss,0.5\n"), std::string::npos) << samples;
+  EXPECT_NE(samples.find(",worker-0,cpu_percent,25\n"), std::string::npos) << samples;
+}
+
+TEST_F(LauncherTest, ARunTellsWhatItCosts) {
+  cluster_.cost_usd_per_hour = 3.6e6;  // a dollar each millisecond
+  run(job_of({{"wait=10"}}));
+  const RunState state = *folder().state();
+  EXPECT_EQ(state.cost_usd_per_hour, 3.6e6);
+  EXPECT_NEAR(state.cost_usd(unix_ms_now() + 1000000), static_cast<double>(state.ended_unix_ms - state.began_unix_ms),
+              1e-6);
+  EXPECT_NE(file("state.json").find("\"cost_usd\":"), std::string::npos);
+}
+
+TEST_F(LauncherTest, ARunOfUnknownCostSaysNothingOfIt) {
+  run(job_of({{"wait=10"}}));
+  EXPECT_EQ(file("state.json").find("cost"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pscloud

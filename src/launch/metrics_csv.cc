@@ -21,19 +21,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-bool is_figure(std::string_view text) {
-  double number = 0;
+bool is_figure(std::string_view text, double& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-}  // namespace
-
-Result<> MetricsCsv::take(std::string_view task, std::string_view line) {
-  if (!line.starts_with(kMark)) return {};
+// Each "name=number" of a line that is marked.
+template <class Use>
+void each_figure(std::string_view line, Use use) {
+  if (!line.starts_with(kMark)) return;
   line.remove_prefix(kMark.size());
-  std::vector<std::string_view> values(columns_.size());
-  bool any = false;
   while (!line.empty()) {
     const std::string_view item = line.substr(0, line.find(','));
     line.remove_prefix(std::min(item.size() + 1, line.size()));
@@ -41,18 +38,37 @@ Result<> MetricsCsv::take(std::string_view task, std::string_view line) {
     if (equals == std::string_view::npos) continue;
     const std::string_view name = trimmed(item.substr(0, equals));
     const std::string_view value = trimmed(item.substr(equals + 1));
+    double number = 0;
     // A name with a quote would need CSV's quoting in every reader; nobody has one.
-    if (name.empty() || name.find('"') != std::string_view::npos || !is_figure(value)) continue;
+    if (name.empty() || name.find('"') != std::string_view::npos || !is_figure(value, number)) continue;
+    use(name, value, number);
+  }
+}
+
+}  // namespace
+
+Figures figures_of_line(std::string_view line) {
+  Figures figures;
+  each_figure(line, [&](std::string_view name, std::string_view, double number) {
+    if (is_figure_name(name)) figures.emplace_back(name, number);
+  });
+  return figures;
+}
+
+Result<> MetricsCsv::take(std::string_view task, std::string_view line) {
+  std::vector<std::string_view> values(columns_.size());
+  bool any = false;
+  each_figure(line, [&](std::string_view name, std::string_view value, double) {
     auto column = static_cast<size_t>(std::ranges::find(columns_, name) - columns_.begin());
     if (column == columns_.size()) {
-      if (column == kColumnsMax) continue;
+      if (column == kColumnsMax) return;
       columns_.emplace_back(name);
       values.emplace_back();
       header_is_new_ = true;
     }
     values[column] = value;
     any = true;
-  }
+  });
   if (!any) return {};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   rows_ += fmt::format("{:.3f},{},{}\n", std::chrono::duration<double>(now).count(), task, fmt::join(values, ","));

@@ -4,9 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/backend.h"
 #include "pscloud/error.h"
 
 namespace pscloud {
+
+// The figures of a line such as "**metrics_data: loss=0.5,auc=0.7"; none of any other.
+Figures figures_of_line(std::string_view line);
 
 // Lines of tasks that begin with "**metrics_data: " are figures, "loss=0.5,auc=0.7", as in Paddle's tool for clusters:
 // each becomes a row of a CSV file, with the time and the task in front. A figure that comes up later is a new column;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "base/text.h"
 #include "launch/contract/contract.h"
 
 namespace pscloud {
@@ -28,18 +30,6 @@ Result<> check_role(const RoleSpec& role, const Cluster& cluster) {
     return invalid("there is no command for the role {}: write it behind --, or name an image that has its own", name);
   }
   return {};
-}
-
-// Later words win.
-void merge(const Variables& more, Variables& variables) {
-  for (const auto& [name, value] : more) {
-    const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
-    if (found == variables.end()) {
-      variables.emplace_back(name, value);
-    } else {
-      found->second = value;
-    }
-  }
 }
 
 // Gives out hosts: of those for the role, the one with the fewest tasks so far, by the order of the file among equals.
@@ -80,6 +70,29 @@ class Placement {
   std::vector<int> used_;
 };
 
+// They become names of fields on their way to a machine. Values may be any bytes.
+Result<> check_variable_names(const TaskSpec& spec) {
+  for (const auto& [name, value] : spec.environment) {
+    if (!is_utf8(name)) return invalid("'{}' is no name of a variable: it is not UTF-8", escape_controls(name));
+  }
+  for (const TaskFile& file : spec.files) {
+    if (!is_utf8(file.name)) return invalid("'{}' is no name of a secret: it is not UTF-8", escape_controls(file.name));
+  }
+  return {};
+}
+
+// Each host that has a task once, however often it stands in the file.
+double cost_of(const Cluster& cluster, const Plan& plan) {
+  std::map<std::string, double> hosts;
+  for (const Host& host : cluster.hosts) {
+    const bool used = std::ranges::any_of(plan.tasks, [&](const PlannedTask& task) { return task.host == host.name; });
+    if (used) hosts[host.name] = std::max(hosts[host.name], host.cost_usd_per_hour);
+  }
+  double sum = cluster.cost_usd_per_hour;
+  for (const auto& [name, cost] : hosts) sum += cost;
+  return sum;
+}
+
 PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& role, int index) {
   PlannedTask task;
   task.spec.run = job.run;
@@ -90,7 +103,7 @@ PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& ro
   }
   if (!cluster.virtualenv.empty()) task.spec.environment.emplace_back("VIRTUAL_ENV", cluster.virtualenv);
   for (const Variables* more : {&cluster.environment, &job.environment, &role.environment}) {
-    merge(*more, task.spec.environment);
+    for (const auto& [name, value] : *more) put_variable(task.spec.environment, name, value);
   }
   task.spec.files = job.secrets;
   task.spec.files.insert(task.spec.files.end(), role.secrets.begin(), role.secrets.end());
@@ -146,6 +159,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
     for (int index = 0; index < role.count; ++index) {
       PlannedTask task = plan_task(job, cluster, role, index);
       task.spec.job = job_id;
+      TRY(check_variable_names(task.spec));
       const auto host = placement.next(role.role);
       if (!host && placement.slots(role.role) > 0) {
         return invalid("{} {}s do not fit: the hosts for them have {} slots, and {} of them are left for this role",
@@ -170,6 +184,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
   for (const PlannedTask& task : plan.tasks) ids.push_back(task.spec.id);
   TRY(check_contract(job.framework, ids));
   for (PlannedTask& task : plan.tasks) task.ends_job = ends_job(task.spec.id.role, ids);
+  plan.cost_usd_per_hour = cost_of(cluster, plan);
   return plan;
 }
 

@@ -58,6 +58,7 @@ struct Plan {
   int arrive_timeout_ms = 0;
   int stop_grace_ms = 0;
   int64_t run_timeout_ms = 0;
+  double cost_usd_per_hour = 0;  // of the cluster, and of the hosts that have tasks; 0: not known
 
   const PlannedTask* find(TaskId id) const;
 };

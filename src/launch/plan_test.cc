@@ -50,6 +50,19 @@ TEST(Plan, HostsWithARoleAreForThatRoleInTheirOrder) {
   EXPECT_EQ(hosts_of(*plan), (std::vector<std::string>{"server-0 w2", "worker-0 w1", "worker-1 w1", "worker-2 w2"}));
 }
 
+TEST(Plan, EachHostThatHasTasksCostsOnce) {
+  Cluster cluster;
+  cluster.cost_usd_per_hour = 0.5;
+  cluster.hosts = {host_of("a", 0, {TaskRole::kWorker}), host_of("a", 0, {TaskRole::kServer}),
+                   host_of("b", 0, {TaskRole::kWorker}), host_of("c", 0, {TaskRole::kEvaluator})};
+  for (Host& host : cluster.hosts) host.cost_usd_per_hour = host.name == "b" ? 0.25 : 2;
+  const auto plan = make_plan(job_of(1, 3), cluster, "j1");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->cost_usd_per_hour, 0.5 + 2 + 0.25);
+  EXPECT_EQ(parse_plan(plan_json(*plan))->cost_usd_per_hour, plan->cost_usd_per_hour);
+  EXPECT_NE(plan_text(*plan).find("costs 2.75 USD an hour\n"), std::string::npos);
+}
+
 TEST(Plan, WhatDoesNotFitIsSaidWithBothNumbers) {
   Cluster cluster;
   cluster.hosts = {host_of("a", 2), host_of("b", 2)};

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
+#include "launch/json_bytes.h"
 #include "launch/plan.h"
 
 namespace pscloud {
@@ -66,8 +67,10 @@ Result<PlannedTask> parse_planned_task(const JsonValue& value) {
   PlannedTask task;
   task.spec.id = TRY(parse_task_id(value["task"].text()));
   task.spec.attempt = static_cast<int>(value["attempt"].integer());
-  for (const JsonValue& word : value["command"].items()) task.spec.command.push_back(word.text());
-  for (const auto& [name, text] : value["environment"].members()) task.spec.environment.emplace_back(name, text.text());
+  for (const JsonValue& word : value["command"].items()) task.spec.command.push_back(read_bytes(word).value_or(""));
+  for (const auto& [name, text] : value["environment"].members()) {
+    task.spec.environment.emplace_back(name, read_bytes(text).value_or(""));
+  }
   for (const JsonValue& file : value["secret_files"].items()) {
     task.spec.files.push_back({.name = file.text(), .content = {}, .variable = {}, .name_folder = false});
   }
@@ -87,9 +90,9 @@ void write_planned_task(JsonWriter& json, const PlannedTask& task) {
   json.field("host", task.host).field("image", task.image).field("ends_job", task.ends_job);
   json.field("cpus", task.resources.cpus).field("memory_bytes", task.resources.memory_bytes);
   json.field("gpus", task.resources.gpus).key("command").begin_array();
-  for (const std::string& word : task.spec.command) json.value(word);
+  for (const std::string& word : task.spec.command) write_bytes(json, word);
   json.end_array().key("environment").begin_object();
-  for (const auto& [name, value] : task.spec.environment) json.field(name, value);
+  for (const auto& [name, value] : task.spec.environment) write_bytes(json.key(name), value);
   json.end_object().key("secret_files").begin_array();
   for (const TaskFile& file : task.spec.files) json.value(file.name);
   json.end_array().field("folder", task.spec.folder).field("advertise", task.spec.advertise).end_object();
@@ -113,6 +116,7 @@ std::string plan_text(const Plan& plan) {
                         where_width, resources_text(task.resources), command);
   }
   for (const std::string& file : plan.files) text += fmt::format("copy {}\n", escape_controls(file));
+  if (plan.cost_usd_per_hour > 0) text += fmt::format("costs {:.2f} USD an hour\n", plan.cost_usd_per_hour);
   text += fmt::format("all must have arrived within {} s", plan.arrive_timeout_ms / 1000);
   if (plan.workers_min > 0) text += fmt::format(", of the workers {}", plan.workers_min);
   text += fmt::format("; to stop takes {} s at most", plan.stop_grace_ms / 1000);
@@ -127,7 +131,9 @@ std::string plan_json(const Plan& plan) {
   for (const std::string& file : plan.files) json.value(file);
   json.end_array().field("workers_min", plan.workers_min).field("worker_may_fail", plan.worker_may_fail);
   json.field("arrive_timeout_ms", plan.arrive_timeout_ms).field("stop_grace_ms", plan.stop_grace_ms);
-  json.field("run_timeout_ms", plan.run_timeout_ms).key("tasks").begin_array();
+  json.field("run_timeout_ms", plan.run_timeout_ms);
+  if (plan.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", plan.cost_usd_per_hour);
+  json.key("tasks").begin_array();
   for (const PlannedTask& task : plan.tasks) write_planned_task(json, task);
   return json.end_array().end_object().text();
 }
@@ -145,6 +151,7 @@ Result<Plan> parse_plan(std::string_view text) {
   plan.arrive_timeout_ms = static_cast<int>(value["arrive_timeout_ms"].integer());
   plan.stop_grace_ms = static_cast<int>(value["stop_grace_ms"].integer());
   plan.run_timeout_ms = value["run_timeout_ms"].integer();
+  plan.cost_usd_per_hour = value["cost_usd_per_hour"].number();
   for (const JsonValue& each : value["tasks"].items()) {
     PlannedTask task = TRY(parse_planned_task(each));
     task.spec.job = plan.job;

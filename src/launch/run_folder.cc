@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -16,6 +15,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "launch/process/read_to_end.h"
+#include "launch/process/spawn.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -42,20 +43,10 @@ bool is_locked(int fd) {
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-Result<> write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return unavailable("cannot write: {}", errno_text(errno));
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return {};
-}
-
 Result<> write_file(const std::string& path, std::string_view text) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return unavailable("{}: cannot make it: {}", path, errno_text(errno));
-  return write_whole(file.get(), text).at(path);
+  return write_all(file.get(), text).at(path);
 }
 
 Result<> make_folders(const std::string& path) {
@@ -113,15 +104,11 @@ void remove_folder(const std::string& path) {
 }  // namespace
 
 Result<std::string> find_runs_folder() {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const std::string home = variable("PSCLOUD_HOME"); !home.empty()) {
+  if (const std::string home = own_variable("PSCLOUD_HOME"); !home.empty()) {
     return std::filesystem::absolute(home).string() + "/runs";
   }
-  if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/pscloud/runs";
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/pscloud/runs";
+  if (const std::string state = own_variable("XDG_STATE_HOME"); !state.empty()) return state + "/pscloud/runs";
+  if (const std::string home = own_variable("HOME"); !home.empty()) return home + "/.local/state/pscloud/runs";
   return invalid("neither PSCLOUD_HOME nor HOME is set: there is no place for the folders of runs");
 }
 
@@ -207,11 +194,12 @@ Result<> RunFolder::lock() {
 
 Result<> RunFolder::write_watcher() const { return write_process_id(lock_.get()).at(path()); }
 
-Result<> RunFolder::write(std::string_view file, std::string_view text) const {
-  const std::string whole = path(file);
-  TRY(write_file(whole + ".new", text));
-  if (::rename((whole + ".new").c_str(), whole.c_str()) == 0) return {};
-  return unavailable("{}: cannot replace it: {}", whole, errno_text(errno));
+Result<> RunFolder::write(std::string_view file, std::string_view text) const { return replace_file(path(file), text); }
+
+Result<> replace_file(const std::string& path, std::string_view text) {
+  TRY(write_file(path + ".new", text));
+  if (::rename((path + ".new").c_str(), path.c_str()) == 0) return {};
+  return unavailable("{}: cannot replace it: {}", path, errno_text(errno));
 }
 
 Result<std::string> RunFolder::read(std::string_view file) const {

@@ -62,6 +62,9 @@ class RunFolder {
   Fd lock_;
 };
 
+// Writes a file of mode 0600 aside and puts it in the place of `path`: whole or not at all.
+Result<> replace_file(const std::string& path, std::string_view text);
+
 // A line of the history.
 struct RunEntry {
   std::string name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/json.h"
 #include "base/json_value.h"
@@ -14,6 +15,16 @@ constexpr std::array kStepNames = {"planned", "starting", "waiting", "running", 
 
 }  // namespace
 
+double RunState::cost_usd(int64_t now_unix_ms) const {
+  const int64_t until = ended_unix_ms > 0 ? ended_unix_ms : now_unix_ms;
+  return cost_usd_per_hour * static_cast<double>(std::max<int64_t>(0, until - began_unix_ms)) / 3.6e6;
+}
+
+int64_t unix_ms_now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 const char* step_name(RunState::Step step) { return kStepNames.at(static_cast<size_t>(step)); }
 
 std::string run_state_json(const RunState& state) {
@@ -23,6 +34,9 @@ std::string run_state_json(const RunState& state) {
   if (state.root_cause) json.field("root_cause", state.root_cause->text());
   json.field("began_unix_ms", state.began_unix_ms).field("ended_unix_ms", state.ended_unix_ms);
   if (state.exit_code) json.field("exit_code", *state.exit_code);
+  if (state.cost_usd_per_hour > 0) {
+    json.field("cost_usd_per_hour", state.cost_usd_per_hour).field("cost_usd", state.cost_usd(unix_ms_now()));
+  }
   if (!state.left.empty()) {
     json.key("left").begin_array();
     for (const std::string& line : state.left) json.value(line);
@@ -54,6 +68,7 @@ Result<RunState> parse_run_state(std::string_view text) {
   }
   state.began_unix_ms = value["began_unix_ms"].integer();
   state.ended_unix_ms = value["ended_unix_ms"].integer();
+  state.cost_usd_per_hour = value["cost_usd_per_hour"].number();
   if (const JsonValue& code = value["exit_code"]; code.is(JsonValue::Kind::kNumber)) {
     state.exit_code = static_cast<int>(code.integer());
   }

@@ -35,10 +35,15 @@ struct RunState {
   int64_t ended_unix_ms = 0;  // 0: not yet
   std::optional<int> exit_code;
   std::vector<std::string> left;  // what could not be removed, a line each
+  double cost_usd_per_hour = 0;   // 0: not known
   std::vector<TaskStatus> tasks;
 
   bool ended() const { return step >= Step::kDone; }
+  // So far, or in all once it has ended.
+  double cost_usd(int64_t now_unix_ms) const;
 };
+
+int64_t unix_ms_now();
 
 const char* step_name(RunState::Step step);
 std::string run_state_json(const RunState& state);

@@ -74,6 +74,7 @@ std::vector<Supervisor::Action> Supervisor::on_event(const TaskEvent& event, Now
   const size_t i = index_of(event.task);
   if (outcome_ || i == tasks_.size() || tasks_[i].ended()) return actions;
   TaskStatus& task = tasks_[i];
+  if (event.kind == TaskEvent::Kind::kLine || event.kind == TaskEvent::Kind::kSample) return actions;
   if (!event.host.empty()) task.host = event.host;
   switch (event.kind) {
     case TaskEvent::Kind::kPlaced: task.state = std::max(task.state, TaskState::kPlaced); break;
@@ -82,7 +83,8 @@ std::vector<Supervisor::Action> Supervisor::on_event(const TaskEvent& event, Now
       task.state = std::max(task.state, TaskState::kRunning);
       if (!event.address.host.empty()) task.address = event.address;
       break;
-    case TaskEvent::Kind::kLine: return actions;
+    case TaskEvent::Kind::kLine:
+    case TaskEvent::Kind::kSample: break;
     case TaskEvent::Kind::kExited:
       take_end(i, event.signal != 0 ? 128 + event.signal : event.code, now, actions);
       break;

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Kind = Supervisor::Action::Kind;
+using ActionKind = Supervisor::Action::Kind;
 
 constexpr TaskId kServer0{TaskRole::kServer, 0};
 constexpr TaskId kWorker0{TaskRole::kWorker, 0};
@@ -39,10 +39,10 @@ class SupervisorTest : public testing::Test {
     std::vector<std::string> result;
     for (const auto& action : actions) {
       switch (action.kind) {
-        case Kind::kRelease: result.push_back(fmt::format("release {}", action.view.tasks.size())); break;
-        case Kind::kStop: result.push_back("stop " + action.task.text()); break;
-        case Kind::kKill: result.push_back("kill " + action.task.text()); break;
-        case Kind::kSay: result.push_back("say " + action.text); break;
+        case ActionKind::kRelease: result.push_back(fmt::format("release {}", action.view.tasks.size())); break;
+        case ActionKind::kStop: result.push_back("stop " + action.task.text()); break;
+        case ActionKind::kKill: result.push_back("kill " + action.task.text()); break;
+        case ActionKind::kSay: result.push_back("say " + action.text); break;
       }
     }
     return result;

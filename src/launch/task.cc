@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
+#include "launch/json_bytes.h"
 
 namespace pscloud {
 namespace {
@@ -35,6 +36,12 @@ Result<std::string> text_field(const JsonValue& object, std::string_view name) {
   return TRY(field(object, name, JsonValue::Kind::kString))->text();
 }
 
+Result<std::string> bytes_field(const JsonValue& object, std::string_view name) {
+  auto bytes = read_bytes(object[name]);
+  if (!bytes) return corrupt("'{}' must be a string, or bytes", name);
+  return *std::move(bytes);
+}
+
 Result<int> number_field(const JsonValue& object, std::string_view name) {
   const int64_t number = TRY(field(object, name, JsonValue::Kind::kNumber))->integer(-1);
   if (number < 0 || number > std::numeric_limits<int>::max()) return corrupt("'{}' is out of range", name);
@@ -44,8 +51,9 @@ Result<int> number_field(const JsonValue& object, std::string_view name) {
 Result<Variables> parse_variables(const JsonValue& object) {
   Variables variables;
   for (const auto& [name, value] : object.members()) {
-    if (!value.is(JsonValue::Kind::kString)) return corrupt("the variable '{}' must be a string", name);
-    variables.emplace_back(name, value.text());
+    auto bytes = read_bytes(value);
+    if (!bytes) return corrupt("the variable '{}' must be a string, or bytes", name);
+    variables.emplace_back(name, *std::move(bytes));
   }
   return variables;
 }
@@ -53,7 +61,7 @@ Result<Variables> parse_variables(const JsonValue& object) {
 Result<TaskFile> parse_task_file(const JsonValue& value) {
   TaskFile file;
   file.name = TRY(text_field(value, "name"));
-  file.content = TRY(text_field(value, "content"));
+  file.content = TRY(bytes_field(value, "content"));
   file.variable = value["variable"].text();
   file.name_folder = value["name_folder"].truth();
   // It is made in the task's folder, and nowhere else.
@@ -71,6 +79,15 @@ Result<TaskRole> parse_role(std::string_view name) { return parse_name<TaskRole>
 const char* framework_name(Framework framework) { return kFrameworkNames.at(static_cast<size_t>(framework)); }
 Result<Framework> parse_framework(std::string_view name) {
   return parse_name<Framework>("framework", name, kFrameworkNames);
+}
+
+void put_variable(Variables& variables, const std::string& name, const std::string& value) {
+  const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
+  if (found == variables.end()) {
+    variables.emplace_back(name, value);
+  } else {
+    found->second = value;
+  }
 }
 
 std::string TaskId::text() const { return fmt::format("{}-{}", role_name(role), index); }
@@ -93,15 +110,17 @@ std::string task_spec_json(const TaskSpec& spec) {
   json.field("job", spec.job).field("run", spec.run).field("task", spec.id.text()).field("attempt", spec.attempt);
   json.field("framework", framework_name(spec.framework));
   json.key("command").begin_array();
-  for (const std::string& word : spec.command) json.value(word);
+  for (const std::string& word : spec.command) write_bytes(json, word);
   json.end_array().key("environment").begin_object();
-  for (const auto& [name, value] : spec.environment) json.field(name, value);
+  for (const auto& [name, value] : spec.environment) write_bytes(json.key(name), value);
   json.end_object().key("files").begin_array();
   for (const TaskFile& file : spec.files) {
-    json.begin_object().field("name", file.name).field("content", file.content).field("variable", file.variable);
-    json.field("name_folder", file.name_folder).end_object();
+    json.begin_object().field("name", file.name).field("variable", file.variable);
+    write_bytes(json.field("name_folder", file.name_folder).key("content"), file.content);
+    json.end_object();
   }
-  json.end_array().field("folder", spec.folder).field("private_folder", spec.private_folder);
+  write_bytes(json.end_array().key("folder"), spec.folder);
+  write_bytes(json.key("private_folder"), spec.private_folder);
   json.field("port", int{spec.port}).field("advertise", spec.advertise);
   json.field("stop_grace_ms", spec.stop_grace_ms).field("arrive_timeout_ms", spec.arrive_timeout_ms);
   return json.end_object().text();
@@ -117,15 +136,16 @@ Result<TaskSpec> parse_task_spec(const JsonValue& value) {
   spec.attempt = TRY(number_field(value, "attempt"));
   spec.framework = TRY(parse_framework(TRY(text_field(value, "framework"))));
   for (const JsonValue& word : TRY(field(value, "command", JsonValue::Kind::kArray))->items()) {
-    if (!word.is(JsonValue::Kind::kString)) return corrupt("a word of 'command' is no string");
-    spec.command.push_back(word.text());
+    auto bytes = read_bytes(word);
+    if (!bytes) return corrupt("a word of 'command' is neither a string nor bytes");
+    spec.command.push_back(*std::move(bytes));
   }
   spec.environment = TRY(parse_variables(*TRY(field(value, "environment", JsonValue::Kind::kObject))));
   for (const JsonValue& file : TRY(field(value, "files", JsonValue::Kind::kArray))->items()) {
     spec.files.push_back(TRY(parse_task_file(file)));
   }
-  spec.folder = TRY(text_field(value, "folder"));
-  spec.private_folder = TRY(text_field(value, "private_folder"));
+  spec.folder = TRY(bytes_field(value, "folder"));
+  spec.private_folder = TRY(bytes_field(value, "private_folder"));
   const int port = TRY(number_field(value, "port"));
   if (port > std::numeric_limits<uint16_t>::max()) return corrupt("'port' is out of range");
   spec.port = static_cast<uint16_t>(port);

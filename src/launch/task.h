@@ -35,6 +35,8 @@ const char* framework_name(Framework framework);
 Result<Framework> parse_framework(std::string_view name);  // kInvalid lists them
 
 using Variables = std::vector<std::pair<std::string, std::string>>;  // NAME, value
+// Adds it, or replaces its value: each name stands once, and later words win.
+void put_variable(Variables& variables, const std::string& name, const std::string& value);
 
 // A small file that only its task may read, such as a key: mode 0600 in a folder of the task's own (0700).
 struct TaskFile {

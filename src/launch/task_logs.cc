@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "launch/process/write_all.h"
+
 namespace pscloud {
 namespace {
 
@@ -81,13 +83,7 @@ Result<> TaskLogs::write_out(TaskId id, TaskLog& log) {
     log.file = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!log.file) return unavailable("{}: cannot open it: {}", path, errno_text(errno));
   }
-  std::string_view left = log.pending;
-  while (!left.empty()) {
-    const ssize_t wrote = ::write(log.file.get(), left.data(), left.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return unavailable("{}: cannot write to it: {}", path, errno_text(errno));
-    left.remove_prefix(static_cast<size_t>(wrote));
-  }
+  TRY(write_all(log.file.get(), log.pending).at(path));
   log.pending.clear();
   return {};
 }

@@ -34,6 +34,22 @@ TEST(Task, ASpecIsTheSameAfterItsWay) {
   EXPECT_EQ(back->files.at(0).content, "secret\n");
 }
 
+TEST(Task, BytesThatAreNoTextArriveAsTheyAre) {
+  const std::string bytes("\xff\xfe\0\xc3(", 5);
+  TaskSpec spec;
+  spec.command = {"cat", bytes};
+  spec.environment = {{"A", bytes}};
+  spec.files = {{"secrets/A", bytes, "", false}};
+  spec.folder = spec.private_folder = bytes;
+  const auto back = parse_task_spec(task_spec_json(spec));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->command, spec.command);
+  EXPECT_EQ(back->environment, spec.environment);
+  EXPECT_EQ(back->files.at(0).content, bytes);
+  EXPECT_EQ(back->folder, bytes);
+  EXPECT_EQ(back->private_folder, bytes);
+}
+
 TEST(Task, AFileOfATaskStaysInItsFolder) {
   TaskSpec spec;
   for (const char* name : {"/etc/passwd", "../x", "a/../../x", ""}) {

@@ -1,5 +1,6 @@
 #include "net/certificate.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
@@ -260,7 +261,9 @@ Ca make_ca_of(const std::string& cluster, std::chrono::seconds validity) {
   return ca;
 }
 
-Certificate issue(const Ca& ca, EVP_PKEY* key, const NodeName& node, std::chrono::seconds validity) {
+// `names` are its alternative names, as OpenSSL writes them: "URI:...".
+Certificate issue(const Ca& ca, EVP_PKEY* key, const NodeName& node, const std::string& names,
+                  std::chrono::seconds validity) {
   const time_t ca_end = to_time(X509_get0_notAfter(ca.certificate.get()));
   const NodeIdentity identity{ca.cluster, node.role, node.name};
   Certificate certificate = make_certificate(key, ca.certificate.get(),
@@ -272,11 +275,25 @@ Certificate issue(const Ca& ca, EVP_PKEY* key, const NodeName& node, std::chrono
                  {{NID_basic_constraints, "critical,CA:FALSE"},
                   {NID_key_usage, "critical,digitalSignature"},
                   {NID_ext_key_usage, "serverAuth,clientAuth"},
-                  {NID_subject_alt_name, "URI:" + identity.uri()},
+                  {NID_subject_alt_name, names},
                   {NID_subject_key_identifier, "hash"},
                   {NID_authority_key_identifier, "keyid"}});
   sign(certificate.get(), ca.key.get());
   return certificate;
+}
+
+Certificate issue(const Ca& ca, EVP_PKEY* key, const NodeName& node, std::chrono::seconds validity) {
+  return issue(ca, key, node, "URI:" + NodeIdentity{ca.cluster, node.role, node.name}.uri(), validity);
+}
+
+// An address of IPv4 or IPv6, or else a name; what is neither would be read as more than one.
+Result<std::string> alt_name_of(const std::string& host) {
+  uint8_t address[16];
+  if (::inet_pton(AF_INET, host.c_str(), address) == 1 || ::inet_pton(AF_INET6, host.c_str(), address) == 1) {
+    return "IP:" + host;
+  }
+  if (!is_certificate_name(host)) return invalid("\"{}\" is no name of a host for a certificate", host);
+  return "DNS:" + host;
 }
 
 Result<Ca> load_ca(const std::string& dir) {
@@ -376,6 +393,18 @@ Result<std::vector<NodePems>> issue_for_job(const std::string& cluster, std::spa
         {text_of(pem_of(ca.certificate.get())), text_of(pem_of(certificate.get())), text_of(pem_of(key.get()))});
   }
   return issued;
+}
+
+Result<NodePems> issue_for_hosts(const std::string& name, std::span<const std::string> hosts,
+                                 std::chrono::seconds validity) {
+  TRY(check_request("server", name, validity));
+  std::string names;
+  for (const std::string& host : hosts) names += (names.empty() ? "" : ",") + TRY(alt_name_of(host));
+  const Ca ca = make_ca_of(name, validity);
+  const PrivateKey key = make_key();
+  const Certificate certificate = issue(ca, key.get(), {Role::kServer, name}, names, validity);
+  return NodePems{text_of(pem_of(ca.certificate.get())), text_of(pem_of(certificate.get())),
+                  text_of(pem_of(key.get()))};
 }
 
 Result<CertificateInfo> read_certificate(const std::string& pem_path) {

@@ -67,6 +67,10 @@ struct NodeName {
 Result<std::vector<NodePems>> issue_for_job(const std::string& cluster, std::span<const NodeName> nodes,
                                             std::chrono::seconds validity);
 
+// The same for one server that browsers and other clients know by host: a certificate for these names and addresses.
+Result<NodePems> issue_for_hosts(const std::string& name, std::span<const std::string> hosts,
+                                 std::chrono::seconds validity);
+
 // Reads the first certificate of a PEM file. It is not verified. kInvalid if it is not one of ours.
 Result<CertificateInfo> read_certificate(const std::string& pem_path);
 

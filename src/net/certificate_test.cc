@@ -252,5 +252,21 @@ TEST(NodeIdentity, AnyOtherFormIsRefused) {
   }
 }
 
+TEST(Certificate, AServerOfHostsIsKnownByThem) {
+  const std::vector<std::string> hosts{"10.1.2.3", "::1", "controller.example"};
+  const auto pems = issue_for_hosts("controller", hosts, std::chrono::hours(1));
+  ASSERT_TRUE(pems) << pems.error().message;
+  BIO* text = BIO_new_mem_buf(pems->certificate.data(), static_cast<int>(pems->certificate.size()));
+  X509* certificate = PEM_read_bio_X509(text, nullptr, nullptr, nullptr);
+  ASSERT_NE(certificate, nullptr);
+  EXPECT_EQ(X509_check_ip_asc(certificate, "10.1.2.3", 0), 1);
+  EXPECT_EQ(X509_check_ip_asc(certificate, "::1", 0), 1);
+  EXPECT_EQ(X509_check_host(certificate, "controller.example", 0, 0, nullptr), 1);
+  EXPECT_EQ(X509_check_host(certificate, "other.example", 0, 0, nullptr), 0);
+  X509_free(certificate);
+  BIO_free(text);
+  EXPECT_FALSE(issue_for_hosts("controller", std::vector<std::string>{"a,DNS:b"}, std::chrono::hours(1)));
+}
+
 }  // namespace
 }  // namespace pscloud

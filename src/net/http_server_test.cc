@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "net/address.h"
+#include "net/test_certificates.h"
 
 namespace pscloud {
 namespace {
@@ -49,6 +51,13 @@ class Client {
     }
     return text;
   }
+  std::string read_until(const std::string& end) const {
+    std::string text;
+    char byte = 0;
+    while (text.find(end) == std::string::npos && ::recv(socket_, &byte, 1, 0) == 1) text += byte;
+    return text;
+  }
+  int socket() const { return socket_; }
 
  private:
   int socket_;
@@ -170,6 +179,177 @@ TEST_F(HttpServerTest, ATakenPortIsAnError) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kUnavailable);
   EXPECT_THAT(second.error().message, HasSubstr(server_->address()));
+}
+
+TEST_F(HttpServerTest, BrowsersAreForbiddenWhatNobodyNeeds) {
+  const std::string reply = ask(*server_, "GET /health");
+  EXPECT_THAT(reply, HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self';"));
+  EXPECT_THAT(reply, HasSubstr("frame-ancestors 'none'\r\n"));
+  EXPECT_THAT(reply, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_THAT(reply, HasSubstr("Referrer-Policy: no-referrer\r\n"));
+}
+
+// A server whose handler is given each call.
+std::unique_ptr<HttpServer> serve(HttpHandler handler, const std::string& certificates = "") {
+  HttpServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.body_bytes_max = 100;
+  options.streams_max = 2;
+  if (!certificates.empty()) {
+    options.certificate_file = certificates + "/node.pem";
+    options.key_file = certificates + "/node.key";
+  }
+  auto server = HttpServer::start(options, std::move(handler));
+  EXPECT_TRUE(server) << server.error().message;
+  return *std::move(server);
+}
+
+TEST(HttpCalls, AHandlerSeesWhatWasAsked) {
+  HttpCall seen;
+  const auto server = serve([&](const HttpCall& call) {
+    seen = call;
+    return HttpReply{.status = 202, .headers = {{"X-Mine", "1"}}};
+  });
+  const std::string reply = ask(*server, "POST /a%20b?x=1&y=%2F..%2F", "Content-Length: 4\r\nx-thing: T\r\n\r\nbody");
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 202 "));
+  EXPECT_THAT(reply, HasSubstr("X-Mine: 1\r\n"));
+  EXPECT_EQ(seen.method, "POST");
+  EXPECT_EQ(seen.path, "/a b");
+  EXPECT_EQ(seen.body, "body");
+  EXPECT_FALSE(seen.secure);
+  ASSERT_NE(seen.find_query("y"), nullptr);
+  EXPECT_EQ(*seen.find_query("y"), "/../");
+  EXPECT_EQ(seen.find_query("z"), nullptr);
+  ASSERT_NE(seen.find_header("X-Thing"), nullptr);
+  EXPECT_EQ(*seen.find_header("X-Thing"), "T");
+}
+
+TEST(HttpCalls, ABodyIsBoundedAndNeverTakenApart) {
+  std::string body = "none";
+  const auto server = serve([&](const HttpCall& call) {
+    body = call.body;
+    return HttpReply{};
+  });
+  EXPECT_THAT(ask(*server, "POST /", "Content-Length: 101\r\n\r\n" + std::string(101, 'x')),
+              StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(ask(*server, "POST /", "Content-Length: -1\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(*server, "POST /", "Transfer-Encoding: chunked\r\n\r\n0\r\n"), StartsWith("HTTP/1.1 411 "));
+  EXPECT_EQ(body, "none");
+  ask(*server, "POST /", "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=b");
+  EXPECT_EQ(body, "a=b");
+  ask(*server, "POST /", "");
+  EXPECT_EQ(body, "");
+}
+
+TEST(HttpCalls, AStreamArrivesWhileItIsWritten) {
+  std::latch read(1);
+  const auto server = serve([&](const HttpCall&) {
+    HttpReply reply{.content_type = "text/event-stream"};
+    reply.stream = [&](HttpStream& out) {
+      EXPECT_TRUE(out.write("first\n"));
+      read.wait();
+      EXPECT_TRUE(out.write("second\n"));
+    };
+    return reply;
+  });
+  const Client client(*server);
+  client.send("GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n");
+  EXPECT_THAT(client.read_until("first\n"), HasSubstr("Transfer-Encoding: chunked"));
+  read.count_down();
+  EXPECT_THAT(client.read(), EndsWith("7\r\nsecond\n\r\n0\r\n\r\n"));
+}
+
+TEST(HttpCalls, AStreamOfKnownLengthHasNoMore) {
+  const auto server = serve([&](const HttpCall& call) {
+    HttpReply reply{.status = 206, .stream_bytes = 6};
+    const bool cut = call.path == "/cut";
+    reply.stream = [cut](HttpStream& out) { out.write(cut ? "abc" : "abcdef"); };
+    return reply;
+  });
+  const std::string reply = ask(*server, "GET /");
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 206 "));
+  EXPECT_THAT(reply, HasSubstr("Content-Length: 6\r\n"));
+  EXPECT_THAT(reply, EndsWith("\r\n\r\nabcdef"));
+  EXPECT_THAT(ask(*server, "GET /cut"), EndsWith("\r\n\r\nabc"));
+  EXPECT_THAT(ask(*server, "HEAD /"), EndsWith("\r\n\r\n"));
+}
+
+TEST(HttpCalls, TooManyStreamsAreToldSo) {
+  std::latch open(2);
+  const auto server = serve([&](const HttpCall& call) {
+    HttpReply reply;
+    if (call.path == "/plain") return reply;
+    reply.stream = [&](HttpStream& out) {
+      out.write("open\n");
+      open.count_down();
+      while (out.pause(std::chrono::seconds(60))) continue;
+    };
+    return reply;
+  });
+  const Client first(*server);
+  first.send("GET / HTTP/1.1\r\n\r\n");
+  {
+    const Client second(*server);
+    second.send("GET / HTTP/1.1\r\n\r\n");
+    open.wait();
+    EXPECT_THAT(ask(*server, "GET /"), StartsWith("HTTP/1.1 503 "));
+    EXPECT_THAT(ask(*server, "GET /plain"), StartsWith("HTTP/1.1 200 "));
+  }
+  // The one that has gone makes room, without a byte being written to it.
+  std::string reply;
+  while (reply.empty()) {
+    const Client third(*server);
+    third.send("GET / HTTP/1.1\r\n\r\n");
+    const std::string head = third.read_until("\r\n");
+    if (head.starts_with("HTTP/1.1 200 ")) reply = head;
+  }
+  server->stop();  // does not wait for the minute
+}
+
+// Asks over TLS; what comes until the end.
+std::string ask_secretly(const HttpServer& server, const std::string& text) {
+  const Client client(server);
+  SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+  SSL* ssl = SSL_new(context);
+  SSL_set_fd(ssl, client.socket());
+  std::string reply;
+  if (SSL_connect(ssl) == 1) {
+    SSL_write(ssl, text.data(), static_cast<int>(text.size()));
+    char part[4096];
+    for (int count = 0; (count = SSL_read(ssl, part, sizeof part)) > 0;) reply.append(part, static_cast<size_t>(count));
+    EXPECT_EQ(SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN);
+  }
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  return reply;
+}
+
+TEST(HttpCalls, TlsCarriesTheSame) {
+  TestCa ca;
+  const std::string big(3 << 20, 'x');
+  const auto server = serve(
+      [&](const HttpCall& call) {
+        EXPECT_TRUE(call.secure);
+        return HttpReply{.body = call.method == "POST" ? call.body : big};
+      },
+      ca.issue(""));
+  const std::string reply = ask_secretly(*server, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(reply.ends_with(big));
+  EXPECT_THAT(ask_secretly(*server, "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab"), EndsWith("\r\n\r\nab"));
+  // Without TLS nothing is told, and the server lives.
+  EXPECT_THAT(ask(*server, "GET /"), Not(HasSubstr("200")));
+  EXPECT_THAT(ask_secretly(*server, "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(HttpCalls, AMissingCertificateIsAnError) {
+  HttpServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.certificate_file = "/nowhere/node.pem";
+  const auto server = HttpServer::start(options, [](const HttpCall&) { return HttpReply(); });
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().code, Code::kInvalid);
+  EXPECT_THAT(server.error().message, HasSubstr("/nowhere/node.pem"));
 }
 
 TEST(HttpServer, AWrongAddressIsAnError) {

@@ -27,21 +27,25 @@ error = /shared/own/{role}-$(Step).err
 """
 
 
-def bundle(folder):
-    """The program with its libraries and their loader, for a machine that has none of them."""
-    listed = subprocess.run(["ldd", BUILD / "pscloud"], stdout=subprocess.PIPE, text=True, check=True).stdout
+def bundle(folder, program):
+    """A program with its libraries and their loader, for machines that have none of them, at /opt/pscloud there."""
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
     paths = [word for line in listed.splitlines() for word in line.split() if word.startswith("/")]
-    for path in [*paths, BUILD / "pscloud"]:
+    for path in [*paths, program]:
         shutil.copy(path, folder)
     loader = next(pathlib.Path(path).name for path in paths if "ld-linux" in path)
-    script = folder / "pscloud.sh"
-    script.write_text(f'#!/bin/sh\nexec /opt/pscloud/{loader} --library-path /opt/pscloud --argv0 pscloud '
-                      '/opt/pscloud/pscloud "$@"\n')
+    name = pathlib.Path(program).name
+    script = folder / f"{name}.sh"
+    script.write_text(f'#!/bin/sh\nexec /opt/pscloud/{loader} --library-path /opt/pscloud --argv0 {name} '
+                      f'/opt/pscloud/{name} "$@"\n')
     script.chmod(0o755)
     folder.chmod(0o755)
 
 
 class OnCondor(unittest.TestCase):
+    machines = 3
+    docker = False
+    strace = "/opt/pscloud/strace.sh"
     home = "/var/lib/runs"  # of the first machine alone
 
     @classmethod
@@ -52,8 +56,10 @@ class OnCondor(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="pscloud-bundle-")
         cls.addClassCleanup(folder.cleanup)
-        bundle(pathlib.Path(folder.name))
-        cls.lab = CondorLab(3, binds={folder.name: "/opt/pscloud", **cls.binds()})
+        for program in (BUILD / "pscloud", shutil.which("strace")):
+            if program:
+                bundle(pathlib.Path(folder.name), program)
+        cls.lab = CondorLab(cls.machines, {folder.name: "/opt/pscloud", **cls.binds()}, cls.docker)
         cls.addClassCleanup(cls.lab.down)
         shutil.copy(PROGRAM, cls.lab.shared)
         cls.lab.first.run(["install", "--directory", "--owner=psuser", cls.home], user=0)
@@ -115,6 +121,62 @@ class SharedFolderTest(QueueCases, OnCondor):
         self.assertIn("heard ps-0", (own / "chief-0.out").read_text())
         self.assertIn("stopped", (own / "server-0.out").read_text())
         self.assertEqual((own / "log").read_text().count("Normal termination (return value 0)"), 4)
+
+
+@unittest.skipIf(missing(), missing())
+@unittest.skipUnless(shutil.which("busybox"), "needs busybox-static (tools/setup.sh labs)")
+class DockerTest(QueueTools, OnCondor):
+    """The docker universe: tasks in containers of an image that has a shell and knows nothing of us."""
+
+    machines = 2
+    docker = True
+    on = "condor:image=test/box:1"
+    script = ('for word; do echo "[$word]"; done; cat "$TOKEN_FILE"; echo; ls /bin | head -1; '
+              'if [ "$PSCLOUD_ROLE" = server ]; then trap "echo stopped kindly; exit 0" TERM; echo up; '
+              'while :; do sleep 0.1; done; fi; echo "$PSCLOUD_SERVER_ADDRESSES"; {then}')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with tempfile.TemporaryDirectory() as folder:
+            programs = pathlib.Path(folder) / "bin"
+            programs.mkdir()
+            shutil.copy(shutil.which("busybox"), programs)
+            for name in ("sh", "cat", "echo", "head", "ls", "sleep"):
+                (programs / name).symlink_to("busybox")
+            subprocess.run(["tar", "-C", folder, "-cf", cls.lab.shared / "box.tar", "."], check=True)
+        for machine in cls.lab.machines:
+            machine.run(["docker", "import", "/shared/box.tar", "test/box:1"], user=0)
+
+    def containers(self):
+        return [line for machine in self.lab.machines
+                for line in machine.run(["docker", "ps", "--all", "--quiet"], user=0).stdout.split()]
+
+    def test_tasks_run_in_their_image_and_leave_no_container(self):
+        done = self.pscloud("run", "--on", self.on, "--name", "box", "--servers", 1, "--workers", 3, "--secret",
+                            "TOKEN", "--", "sh", "-c", self.script.format(then="echo done"), "-", *queue_cases.ODD,
+                            variables={"TOKEN": queue_cases.SECRET})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for task in ("server-0", "worker-0", "worker-1", "worker-2"):
+            log = self.log("box", task)
+            for word in queue_cases.ODD:
+                self.assertIn(f"[{word}]\n", log, task)
+            self.assertIn(f"{queue_cases.SECRET}\nbusybox\n", log, task)  # nothing else is there
+        self.assertIn("stopped kindly\n", self.log("box", "server-0"))
+        self.assertRegex(self.log("box", "worker-2"), r"10\.79\.0\.[12]:\d+\ndone\n")
+        self.nothing_is_left()
+        until(lambda: not self.containers(), lambda: f"end of {self.containers()}")
+
+    def test_down_removes_containers_too(self):
+        process = self.start("run", "--on", self.on, "--name", "killed", "--servers", 1, "--workers", 1, "--secret",
+                             "TOKEN", "--", "sh", "-c", self.script.format(then="echo works; sleep 1000"),
+                             variables={"TOKEN": queue_cases.SECRET})
+        until(lambda: "works" in self.log("killed", "worker-0"), "work", SECONDS)
+        self.assertEqual(len(self.containers()), 2)
+        self.kill_launcher("killed", process)
+        self.assertEqual(self.pscloud("down").returncode, 0)
+        self.nothing_is_left()
+        until(lambda: not self.containers(), lambda: f"end of {self.containers()}")
 
 
 @unittest.skipIf(missing(), missing())

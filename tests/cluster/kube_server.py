@@ -311,6 +311,9 @@ class Server(http.server.ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = self.server_address
 
+    def handle_error(self, *_):
+        pass  # somebody who was killed
+
     def stop(self):
         self.shutdown()
         self.server_close()

@@ -12,8 +12,10 @@ import sys
 import tempfile
 import unittest
 
+import killed_launchers
 import kube_server
 from harness import until
+from killed_launchers import KilledLaunchers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "labs"))
 from certificates import make_certificates
@@ -25,9 +27,8 @@ CHIEF = """for a in "$@"; do echo "[$a]"; done; cat $ROOT$TOKEN_FILE; echo; stat
 SERVER = "trap 'echo stopped kindly; exit 0' TERM; while :; do sleep 0.05; done"
 
 
-class KubernetesTest(unittest.TestCase):
+class KubernetesTest(KilledLaunchers, unittest.TestCase):
     longMessage = True
-
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pscloud-kubernetes-"))
         self.addCleanup(shutil.rmtree, self.home)
@@ -126,6 +127,32 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(list(self.cluster.objects["services"]), ["precious"])
         del self.cluster.objects["services"]["precious"]
         self.assert_nothing_left()
+
+    def begin(self, name, before):
+        process = subprocess.Popen([*before, PSCLOUD, "run", "--on", "kubernetes:image=test/any", "--name", name,
+                                    "--servers", "1", "--workers", "1", "--secret", "TOKEN", "--stop-grace", "3", "--",
+                                    "sh", "-c", killed_launchers.SCRIPT], env=self.environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def down(self):
+        self.assertTrue(self.cluster.objects["pods"])
+        super().down()
+
+    def nothing_is_left(self):
+        self.assert_nothing_left()
+
+    @unittest.skipIf(killed_launchers.missing(), killed_launchers.missing())
+    def test_kill_9_at_each_step_leaves_nothing_that_down_does_not_remove(self):
+        self.kill_at([*range(1, 6), ("fdatasync", 1), ("sendto", 6), ("sendto", 8), ("sendto", 10), "running",
+                      "stopping"])
+
+    def test_what_is_not_text_is_refused_before_anything_is_made(self):
+        said = self.pscloud("run", "--on", "kubernetes:image=test/any", "--workers", 1, "--", "echo", "\udcff", code=2)
+        self.assertIn("the argument '\\xff' of worker-0 is not UTF-8, and Kubernetes takes nothing else", said)
+        self.assertEqual(self.cluster.history, [])
 
     def test_a_certificate_is_as_good_as_a_token(self):
         encoded = {f"client-{name}-data": base64.b64encode((self.home / f"client.{end}").read_bytes()).decode()

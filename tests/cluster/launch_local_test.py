@@ -34,6 +34,12 @@ class LocalTest(LaunchTest):
             self.assertEqual(json.loads(self.log("args", task)), ARGUMENTS)
         self.assertIn("[worker-1]", said)
 
+    def test_bytes_that_are_no_text_arrive_as_they_are_and_come_back_so(self):
+        self.pscloud("run", "--name", "bytes", "--workers", 1, "--secret", "ODD", "--env", "ODD2=\udcff", "--", "sh",
+                     "-c", 'printf "%s\\n" "$1" "$ODD2"; cat "$ODD_FILE"', "-", "\udcfe\udcc3(", ODD="\udcff\udcc3(")
+        log = (self.run_folder("bytes") / "logs/worker-0.log").read_bytes()
+        self.assertEqual(log, b"\xfe\xc3(\n\xff\n\xff\xc3(\n")
+
     def test_servers_are_told_when_the_last_worker_has_ended(self):
         self.pscloud("run", "--name", "told", "--servers", 1, "--workers", 2, "--", "sh", "-c", BY_ROLE)
         self.assertIn("told", self.log("told", "server-0"))

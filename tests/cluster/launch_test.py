@@ -12,6 +12,8 @@ import sys
 import time
 import unittest
 
+import killed_launchers
+from killed_launchers import KilledLaunchers
 from launch_harness import BUILD, PSCLOUD, LaunchTest, marked_processes, until
 
 # A server that says when it was told to end, and how long it then takes, by the variable SLOW.
@@ -124,17 +126,6 @@ class LifeTest(LaunchTest):
             self.assertEqual(self.status(name)["state"], "lost")
         self.assertIn("nothing was left", self.pscloud("down"))
 
-    def test_kill_9_in_each_step_that_can_be_waited_for(self):
-        for step in ("running", "stopping"):
-            with self.subTest(step):
-                run = self.begin(step, SLOW="1")
-                self.until_up(step, run)
-                if step == "stopping":
-                    run.send_signal(signal.SIGTERM)
-                until(lambda: self.state(step)["state"] == step, step)
-                self.kill(run)
-                self.check_after_kill(step)
-
     def test_a_run_in_the_background_is_followed_and_stopped(self):
         said = self.pscloud("run", "--detach", "--name", "back", "--servers", 1, "--workers", 1, "--", "sh", "-c",
                             BY_ROLE)
@@ -187,6 +178,15 @@ class LifeTest(LaunchTest):
             for run in runs:
                 self.ends(run)
 
+    def test_one_of_eight_that_does_not_come_is_named(self):
+        commands = [["never"] if number == 5 else ["hang"] for number in range(8)]
+        (self.work / "eight.json").write_text(json.dumps({"roles": {"worker": {"count": 8, "commands": commands}}}))
+        run = self.start(PSCLOUD, "run", "--on", "fake", "--job", "eight.json", "--name", "eight",
+                         "--arrive-timeout", 1)
+        self.ends(run, 3)
+        self.assertIn("after 1 s only 7 of 8 have arrived; missing: worker-5 on nowhere; stopping", self.story(run))
+        self.assert_nothing_left("eight")
+
     def test_ten_thousand_runs_are_listed_at_once(self):
         self.pscloud("run", "--quiet", "--name", "first", "--workers", 1, "--", "true")
         state = (self.run_folder("first") / "state.json").read_text()
@@ -201,6 +201,21 @@ class LifeTest(LaunchTest):
             took.append(time.monotonic() - began)
         self.assertEqual(len(listed.splitlines()), 21)
         self.assertLess(min(took), 0.2, took)
+
+
+@unittest.skipIf(killed_launchers.missing(), killed_launchers.missing())
+class KilledTest(KilledLaunchers, LaunchTest):
+    def begin(self, name, before):
+        return self.start(*before, PSCLOUD, "run", "--name", name, "--servers", 1, "--workers", 1, "--", "sh", "-c",
+                          killed_launchers.SCRIPT)
+
+    def nothing_is_left(self):
+        for run in (self.home / "runs").iterdir():
+            self.assertFalse(marked_processes(self.state(run.name)["job"]), run.name)
+            self.assertFalse(list(run.glob("tasks/*")), run.name)
+
+    def test_kill_9_at_each_step_leaves_nothing_that_down_does_not_remove(self):
+        self.kill_at([*range(1, 10), ("fdatasync", 1), *[("write", n) for n in range(3, 30, 3)], "running", "stopping"])
 
 
 if __name__ == "__main__":

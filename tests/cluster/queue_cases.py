@@ -8,10 +8,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "labs"))
+import killed_launchers  # noqa: E402
 from harness import BUILD, SLOW  # noqa: E402,F401
+from killed_launchers import KilledLaunchers  # noqa: E402
 from machines import until  # noqa: E402
 from train_test import BATCH  # noqa: E402
 
@@ -28,9 +31,9 @@ class QueueTools:
         return self.lab.first.run(["pscloud", *map(str, words)], check=False, seconds=seconds,
                                   variables={"PSCLOUD_HOME": self.home, **(variables or {})}, **options)
 
-    def start(self, *words, variables=None):
-        """The same in the background."""
-        command = self.lab.first.command(["pscloud", *map(str, words)],
+    def start(self, *words, variables=None, before=()):
+        """The same in the background, with words in front of it."""
+        command = self.lab.first.command([*before, "pscloud", *map(str, words)],
                                          variables={"PSCLOUD_HOME": self.home, **(variables or {})})
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True, errors="replace", start_new_session=True)
@@ -71,11 +74,43 @@ class QueueTools:
                 if re.search(r"/(spec|ep|out|private|bundle|tls)", path)]
         self.assertEqual(left, [])
 
+    def kill_launcher(self, name, process):
+        launcher = self.lab.first.run(["pgrep", "-f", f"run --on .*--name {name} "]).stdout.split()
+        self.assertEqual(len(launcher), 1)
+        self.lab.first.run(["kill", "-9", *launcher])
+        process.wait(SECONDS)
+        self.assertEqual(self.state(name)["state"], "lost")
+
     def on_with(self, option):
         return self.on + ("," if ":" in self.on else ":") + option
 
 
-class QueueCases(QueueTools):
+class QueueCases(KilledLaunchers, QueueTools):
+    def run_of(self, name):
+        root = pathlib.Path(f"/proc/{self.lab.first.first_process()}/root")
+        return root / self.run_there(name).lstrip("/")
+
+    def run_there(self, name):
+        return f"{self.home}/runs/{name}"
+
+    def begin(self, name, before):
+        return self.start("run", "--on", self.on, "--name", name, "--framework", "pscloud", "--servers", 1, "--workers",
+                          1, "--stop-grace", 3, "--", "sh", "-c", killed_launchers.SCRIPT, before=before)
+
+    def kill_process(self, pid):
+        self.lab.first.run(["kill", "-9", pid])
+
+    def status_of(self, name):
+        return self.state(name)
+
+    def down(self):
+        down = self.pscloud("down")
+        self.assertEqual(down.returncode, 0, down.stderr)
+
+    @unittest.skipIf(killed_launchers.missing(), killed_launchers.missing())
+    def test_kill_9_at_each_step_leaves_nothing_that_down_does_not_remove(self):
+        self.kill_at([1, 2, 3, ("fdatasync", 2), 4, 5, 6], [7, "running", "stopping"])
+
     def test_a_job_runs_to_its_end_and_the_server_is_stopped(self):
         done = self.run_job("whole", "--secret", "TOKEN", servers=1, workers=3, arguments=ODD,
                             variables={"TOKEN": SECRET})
@@ -124,13 +159,6 @@ class QueueCases(QueueTools):
         self.assertIn(f"secret {SECRET}", self.log(name, "worker-0"))
         self.assertEqual([line for one in self.lab.machines for line in one.processes() if SECRET in line], [])
         self.kill_launcher(name, process)
-
-    def kill_launcher(self, name, process):
-        launcher = self.lab.first.run(["pgrep", "-f", f"run --on .*--name {name} "]).stdout.split()
-        self.assertEqual(len(launcher), 1)
-        self.lab.first.run(["kill", "-9", *launcher])
-        process.wait(SECONDS)
-        self.assertEqual(self.state(name)["state"], "lost")
 
     def test_down_removes_what_a_killed_launcher_has_left(self):
         self.kill_while_it_runs("killed")

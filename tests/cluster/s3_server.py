@@ -272,7 +272,7 @@ class Fault:
 class S3Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, region="us-east-1"):
+    def __init__(self, region="us-east-1", host="127.0.0.1"):
         self.region = region
         self.scheme = "http"
         self.users = {}
@@ -282,7 +282,7 @@ class S3Server(http.server.ThreadingHTTPServer):
         self.asked = []
         self.clock_off_s = 0
         self.lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__((host, 0), Handler)
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
@@ -297,7 +297,7 @@ class S3Server(http.server.ThreadingHTTPServer):
 
     @property
     def url(self):
-        return f"{self.scheme}://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://{self.server_name}:{self.server_port}"
 
     def use_tls(self, certificate, key):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

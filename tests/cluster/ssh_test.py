@@ -10,6 +10,8 @@ import sys
 import time
 import unittest
 
+import killed_launchers
+from killed_launchers import KilledLaunchers
 from launch_harness import PSCLOUD, SECONDS, LaunchTest, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
@@ -57,7 +59,7 @@ darlin { max_pass_of_data: 40 epsilon: 1e-5 }
 
 
 @unittest.skipIf(ssh_lab.missing(), ssh_lab.missing())
-class SshTest(LaunchTest):
+class SshTest(KilledLaunchers, LaunchTest):
     @classmethod
     def setUpClass(cls):
         cls.lab = ssh_lab.SshLab(4)
@@ -97,6 +99,12 @@ class SshTest(LaunchTest):
         self.run_on("--name", "args", "--workers", 4, "--", "python3", "-c", SAY, *ARGUMENTS)
         for number in range(4):
             self.assertEqual(json.loads(self.log("args", f"worker-{number}")), ARGUMENTS)
+        # Bytes that are no text too, there and back.
+        self.run_on("--name", "bytes", "--workers", 4, "--secret", "ODD", "--env", "ODD2=\udcff", "--", "sh", "-c",
+                    'printf "%s\\n" "$1" "$ODD2"; cat "$ODD_FILE"', "-", "\udcfe\udcc3(", ODD="\udcff\udcc3(")
+        for number in range(4):
+            log = (self.run_folder("bytes") / f"logs/worker-{number}.log").read_bytes()
+            self.assertEqual(log, b"\xfe\xc3(\n\xff\n\xff\xc3(\n")
         self.assert_nothing_left()
 
     def test_tasks_reach_each_other_and_hosts_need_nothing_of_ours(self):
@@ -106,6 +114,14 @@ class SshTest(LaunchTest):
                              ["", "hello from host1", "hello from host2"])
         self.run_on("--name", "own", "--workers", 4, "--", "pscloud", "version")
         self.assertIn("pscloud", self.log("own", "worker-3"))
+        self.assert_nothing_left()
+
+    def test_tasks_are_measured_where_they_run(self):
+        self.run_on("--name", "seen", "--workers", 4, "--", "sh", "-c", "sleep 1.5")
+        rows = [line.split(",") for line in (self.run_folder("seen") / "samples.csv").read_text().splitlines()]
+        for number in range(4):
+            figures = {name for _, task, name, _ in rows if task == f"worker-{number}"}
+            self.assertLessEqual({"cpu_percent", "memory_bytes"}, figures)
         self.assert_nothing_left()
 
     def test_many_tasks_start_within_seconds(self):
@@ -149,6 +165,17 @@ class SshTest(LaunchTest):
             self.pscloud("down")
             self.assert_nothing_left()
             self.assertIn(name, self.pscloud("status", "--all"))
+
+    def begin(self, name, before):
+        return self.start(*before, PSCLOUD, "run", "--on", self.cluster, "--name", name, "--servers", 1, "--workers", 1,
+                          "--", "sh", "-c", killed_launchers.SCRIPT)
+
+    def nothing_is_left(self):
+        self.assert_nothing_left()
+
+    @unittest.skipIf(killed_launchers.missing(), killed_launchers.missing())
+    def test_kill_9_at_each_step_leaves_nothing_that_down_does_not_remove(self):
+        self.kill_at([1, 2, ("fdatasync", 2), 4, 5, ("write", 4), ("write", 8), ("write", 16), "running", "stopping"])
 
     def test_down_finds_what_killed_agents_have_left(self):
         run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "agents", "--workers", 4, "--", "sh", "-c",
@@ -242,6 +269,29 @@ class SshTest(LaunchTest):
         for machine in self.lab.machines:
             cache = self.lab.root_of(machine) / ssh_lab.HOME / ".cache/pscloud/files"
             self.assertEqual(len(list(cache.iterdir())), 3)
+        self.assert_nothing_left()
+
+    def test_old_copies_of_the_program_are_removed_and_the_one_in_use_is_not(self):
+        caches = [self.lab.root_of(machine) / ssh_lab.HOME / ".cache/pscloud" for machine in self.lab.machines]
+        self.run_on("--name", "first", "--workers", 4, "--", "true")
+        ours = {path.name for path in caches[0].glob("*") if len(path.name) == 32}
+        month_ago = time.time() - 30 * 86400
+        for cache in caches:
+            for number in range(6):
+                copy = cache / f"{number:032x}"
+                copy.mkdir()
+                for name in ("pscloud", "ready"):
+                    (copy / name).touch()
+                    os.utime(copy / name, (month_ago + number, month_ago + number))
+                    os.chown(copy / name, ssh_lab.machines.USER, ssh_lab.machines.USER)
+                os.chown(copy, ssh_lab.machines.USER, ssh_lab.machines.USER)
+        for run in [self.start(PSCLOUD, "run", "--on", self.cluster, "--workers", 4, "--", "true") for _ in range(3)]:
+            self.ends(run)
+        for cache in caches:
+            self.assertEqual({path.name for path in cache.glob("*") if len(path.name) == 32},
+                             ours | {f"{number:032x}" for number in (4, 5)})
+            for number in (4, 5):
+                shutil.rmtree(cache / f"{number:032x}")
         self.assert_nothing_left()
 
     def test_connect_opens_a_shell_on_the_host_of_a_task(self):

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from machines import Lab, missing as nothing_for_machines, until  # noqa: E402
+from machines import Lab, missing as nothing_for_machines, remove_cgroups, until  # noqa: E402
 
 # Without intervals of minutes; four pretended cores. By default the machines' file systems count as different ones, so
 # that HTCondor must copy what a job needs.
@@ -61,8 +61,16 @@ cat > /etc/condor/config.d/lab <<'CONFIG'
 {config}CONFIG
 mkdir -p /run/condor /run/lock/condor
 chown condor: /run/condor /run/lock/condor
-condor_master -f &
+{docker}condor_master -f &
 sleep infinity & while :; do wait; done
+"""
+
+# HTCondor looks once for an engine, when it starts. Layers need a file system that is none of layers itself.
+DOCKER = """mkdir -p /var/lib/docker
+mount -t tmpfs lab /var/lib/docker
+dockerd --iptables=false --ip6tables=false --bridge=none --cgroup-parent /{cgroup} --log-level warn &
+until docker version; do sleep 0.1; done > /dev/null 2>&1
+chmod 666 /run/docker.sock
 """
 
 
@@ -70,11 +78,11 @@ def root_folder():
     """The Debian that the machines run, made if it is not there yet."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pscloud-labs"
     cache.mkdir(parents=True, exist_ok=True)
-    root = cache / "condor-root"
-    with open(cache / "condor-root.lock", "w", encoding="utf-8") as lock:
+    root = cache / "condor-docker-root"
+    with open(cache / "condor-docker-root.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.exists():
-            made = cache / "condor-root.new"
+            made = cache / "condor-docker-root.new"
             if made.exists():
                 shutil.rmtree(made)
             make_root(made)
@@ -83,7 +91,7 @@ def root_folder():
 
 
 def make_root(folder):
-    print("condor_lab: makes a Debian 13 with HTCondor, once: two minutes", file=sys.stderr, flush=True)
+    print("condor_lab: makes a Debian 13 with HTCondor and Docker, once: two minutes", file=sys.stderr, flush=True)
     # With a mount name space of its own: what is mounted for apt is gone however this ends.
     script = """set -e
 mount --make-rprivate /
@@ -91,7 +99,8 @@ debootstrap --variant=minbase --include=iproute2,procps,python3-minimal,ca-certi
 printf '#!/bin/sh\\nexit 101\\n' > "$0/usr/sbin/policy-rc.d"
 chmod +x "$0/usr/sbin/policy-rc.d"
 mount -t proc proc "$0/proc"
-chroot "$0" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends minicondor condor
+chroot "$0" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends minicondor condor \\
+  docker.io docker-cli
 rm -rf "$0"/var/cache/apt/archives/*.deb "$0"/var/lib/apt/lists/*
 """
     subprocess.run(["unshare", "--mount", "sh", "-c", script, str(folder), mirror()], check=True,
@@ -113,12 +122,17 @@ def missing():
 
 
 class CondorLab(Lab):
-    def __init__(self, count=3, binds=None):
+    """With `docker` each machine has an engine, for jobs that have an image."""
+
+    def __init__(self, count=3, binds=None, docker=False):
         network = "10.79.0"
+        self.cgroup = f"pscloud-condor-lab-{os.getpid()}" if docker else None
 
         def init(number):
             config = CONFIG.format(network=network, number=number) + (FIRST if number == 1 else "")
-            return INIT.format(config=config)
+            return INIT.format(config=config, docker=DOCKER.format(cgroup=self.cgroup) if docker else "")
+        if docker:
+            binds = {"/sys/fs/cgroup": "/sys/fs/cgroup", **(binds or {})}
         super().__init__("condor", network, root_folder(), count, init, binds)
         try:
             until(lambda: self.ready() == count, lambda: f"pool of {count}: {self.logs()}")
@@ -135,6 +149,11 @@ class CondorLab(Lab):
     def jobs(self):
         """Those in the queue, by name."""
         return self.first.run(["condor_q", "-allusers", "-af", "JobBatchName"]).stdout.split()
+
+    def down(self):
+        super().down()
+        if self.cgroup:
+            until(lambda: not remove_cgroups(self.cgroup), lambda: f"end of {remove_cgroups(self.cgroup)}")
 
 
 if __name__ == "__main__":

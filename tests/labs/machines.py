@@ -41,7 +41,7 @@ ln -s pts/ptmx $R/dev/ptmx
 ln -s /proc/self/fd $R/dev/fd
 mkdir -p $R/shared
 mount --bind "$SHARED" $R/shared
-while [ $# -gt 0 ]; do mkdir -p "$R$2"; mount --bind "$1" "$R$2"; shift 2; done
+while [ $# -gt 0 ]; do mkdir -p "$R$2"; mount --rbind "$1" "$R$2"; shift 2; done
 echo "$NAME" > $R/etc/hostname
 printf '%s' "$HOSTS" > $R/etc/hosts
 echo "nameserver 127.0.0.1" > $R/etc/resolv.conf
@@ -50,7 +50,7 @@ grep -q '^psuser:' $R/etc/passwd || { echo "psuser:x:$USER_ID:$USER_ID::/home/ps
 mkdir -p $R/home/psuser; chown $USER_ID:$USER_ID $R/home/psuser
 read -r go
 ip link set lo up
-ip addr add "$ADDRESS/24" dev eth0
+ip addr add "$ADDRESS/$PREFIX" dev eth0
 ip link set eth0 up
 cp "$DATA.init" $R/lab-init
 exec chroot $R /bin/sh /lab-init
@@ -70,6 +70,18 @@ def until(condition, what, seconds=SECONDS):
     return result
 
 
+def remove_cgroups(name):
+    """Those below /name of each kind, which engines make and leave; the ones that are still in use."""
+    left = []
+    for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/{name}"):
+        for folder, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                left.append(folder)
+    return left
+
+
 def missing(*programs):
     """Why there can be no lab here; None if there can."""
     if os.geteuid() != 0:
@@ -83,15 +95,15 @@ def missing(*programs):
 class Machine:
     """`init` is a script for its shell; it must end with `wait`, or it ends the machine."""
 
-    def __init__(self, lab, number, init):
-        self.name = f"host{number}"
+    def __init__(self, lab, number, init, name=None):
+        self.name = name or f"host{number}"
         self.address = lab.address(number)
         self.log_path = lab.folder / f"{self.name}.log"
         data = lab.folder / self.name
         data.mkdir()
         pathlib.Path(f"{data}.init").write_text(init)
         variables = {"NAME": self.name, "DATA": data, "LOWER": lab.lower, "SHARED": lab.shared,
-                     "ADDRESS": self.address, "HOSTS": lab.hosts, "USER_ID": USER}
+                     "ADDRESS": self.address, "PREFIX": lab.prefix, "HOSTS": lab.hosts, "USER_ID": USER}
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "sh", "-c", BOOT,
@@ -148,6 +160,8 @@ class Machine:
 
 class Lab:
     """`count` machines over the folder `lower`, numbered from 1, with /shared in common; binds: {here: there}."""
+
+    prefix = 24  # bits that the addresses of the network have in common
 
     def __init__(self, name, network, lower, count, inits, binds=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"pscloud-{name}-lab-"))

@@ -8,20 +8,17 @@ can stay behind is a few empty cgroups, which down() removes.
     tests/labs/swarm_lab.py 2        # brings up a swarm of two, says where, and keeps it until Enter
 """
 
-import ctypes
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 from certificates import make_certificates
+from machines import SECONDS, die_with_parent, missing as nothing_for_machines, remove_cgroups, until
 
-SECONDS = 60  # for anything to happen
 NETWORK = "10.77.0"
 # One page on the command line; every step must work. The first line of stdin says that the node has its link.
 NODE = r"""
@@ -42,27 +39,9 @@ exec dockerd --data-root "$DATA/root" --exec-root "$DATA/exec" --pidfile "$DATA/
 """
 
 
-def die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def until(condition, what, seconds=SECONDS):
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no {what() if callable(what) else what} within {seconds} s")
-        time.sleep(0.02)
-    return result
-
-
 def missing():
     """Why there can be no lab here; None if there can."""
-    if os.geteuid() != 0:
-        return "needs root"
-    for program in ("dockerd", "docker", "runc", "ip", "unshare", "nsenter"):
-        if not shutil.which(program):
-            return f"needs {program} (tools/setup.sh labs)"
-    return None
+    return nothing_for_machines("dockerd", "docker", "runc")
 
 
 class Node:
@@ -188,18 +167,8 @@ class SwarmLab:
             self.switch.wait()
             self.switch.stdout.close()
         # The processes of a name space are gone when its first one is; the kernel may take a moment for the cgroups.
-        until(lambda: not self.remove_cgroups(), lambda: f"end of {self.remove_cgroups()}")
+        until(lambda: not remove_cgroups(self.cgroup), lambda: f"end of {remove_cgroups(self.cgroup)}")
         shutil.rmtree(self.folder)
-
-    def remove_cgroups(self):
-        left = []
-        for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/{self.cgroup}"):
-            for folder, _, _ in os.walk(top, topdown=False):
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    left.append(folder)
-        return left
 
 
 if __name__ == "__main__":

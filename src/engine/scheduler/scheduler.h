@@ -47,6 +47,8 @@ class Scheduler final : public LaneHandler {
   // Who is missing, for people; empty if nobody.
   std::string waiting_for() const;
   std::string status_json() const;
+  // Of the nodes that are alive, that of which nothing was heard for longest.
+  double longest_silence_ms() const;
 
  private:
   struct Entry {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "engine/node_status.h"
 #include "engine/scheduler/scheduler.h"
 
 namespace pscloud {
@@ -37,6 +38,14 @@ std::string Scheduler::waiting_for() const {
   return names;
 }
 
+double Scheduler::longest_silence_ms() const {
+  Duration longest{};
+  for (const Entry& entry : entries_) {
+    if (entry.info.state == NodeState::kLive) longest = std::max(longest, clock_.now() - entry.heard);
+  }
+  return in_seconds(longest) * 1000;
+}
+
 std::string Scheduler::status_json() const {
   static constexpr const char* kPhases[] = {"forming", "running", "stopping", "failed"};
   static constexpr const char* kStates[] = {"", "live", "done", "dead"};
@@ -45,7 +54,9 @@ std::string Scheduler::status_json() const {
   json.field("role", "scheduler").field("job", options_.job);
   json.field("phase", kPhases[static_cast<int>(view_.phase)]).field("view", view_.version);
   if (!view_.reason.empty()) json.field("reason", view_.reason);
-  json.field("waiting_for", waiting_for()).field("barriers", barriers_);
+  const std::string waits = waiting_for();
+  write_names(json, "waiting_for", {&waits, waits.empty() ? 0u : 1u});
+  json.field("barriers", barriers_);
   json.key("nodes").begin_array();
   for (const Entry& entry : entries_) {
     json.begin_object();

@@ -477,5 +477,13 @@ TEST_F(SchedulerTest, WhoSpeaksForAnotherOnItsOwnLaneIsIgnored) {
   EXPECT_EQ(state(2), NodeState::kLive);
 }
 
+TEST_F(SchedulerTest, TheLongestSilenceIsThatOfTheLiveOnes) {
+  run(2);
+  pass(std::chrono::seconds(2), {3});
+  EXPECT_NEAR(scheduler_->longest_silence_ms(), 2000, 600);
+  leave(3);
+  EXPECT_NEAR(scheduler_->longest_silence_ms(), 0, 600);
+}
+
 }  // namespace
 }  // namespace pscloud

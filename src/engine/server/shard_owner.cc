@@ -393,7 +393,7 @@ Result<> ShardOwner::peek(TableId id, Key key, std::span<float> out) const {
   const OwnedTable* found = table(id);
   if (found == nullptr) return not_found("no table {}", id);
   Operation operation;
-  operation.keys = {key};
+  operation.keys = std::vector<Key>(1, key);
   return found->pull(operation, out);
 }
 

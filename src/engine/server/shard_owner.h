@@ -16,6 +16,7 @@
 #include "engine/message.h"
 #include "engine/sabotage.h"
 #include "engine/server/clock_gate.h"
+#include "engine/server/hot_keys.h"
 #include "engine/server/job_board.h"
 #include "engine/server/owned_table.h"
 #include "engine/server/request_stream.h"
@@ -58,6 +59,11 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
 
   const Member& member() const { return member_; }
   std::string status_json() const;
+  // For people: whom requests here wait for.
+  std::vector<std::string> waiting_for() const;
+  // Of all tables; those of the owners of a process are different ones.
+  static constexpr size_t kHotKeysTold = 20;
+  std::vector<HotKeys::HotKey> hot_keys() const;
 
   // For the simulator's checks.
   const ClockGate& gate() const { return gate_; }
@@ -91,6 +97,8 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   struct HeldTable {
     std::unique_ptr<OwnedTable> rows;
     Traffic traffic;
+    Gauge& keys;  // rows of this owner
+    HotKeys hot;
   };
 
   // Member::Listener

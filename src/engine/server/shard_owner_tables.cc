@@ -30,7 +30,11 @@ Result<SharedBuffer> ShardOwner::create_table(const Frame& frame) {
   const uint64_t used = table_bytes();
   const uint64_t left = options_.memory_max > used ? options_.memory_max - used : 0;
   auto rows = TRY(OwnedTable::make(spec, updaters_, owner_, owners_, left));
-  tables_.emplace(id, HeldTable{std::move(rows), {metrics_, spec.name}});
+  Gauge& keys = metrics_.gauge("pscloud_keys", "rows that are held",
+                               {{"table", spec.name}, {"owner", std::to_string(options_.member.self.owner)}});
+  keys.set(static_cast<double>(rows->rows()));
+  // The session was drawn by chance: that is enough for a sample.
+  tables_.emplace(id, HeldTable{std::move(rows), {metrics_, spec.name}, keys, HotKeys(member_.session() ^ id)});
   return SharedBuffer();
 }
 
@@ -61,6 +65,7 @@ Result<SharedBuffer> ShardOwner::set_rows(const Frame& frame) {
   share_memory(table);
   TRY(table.set(message.keys, message.floats, message.kind));
   pushed_rows_.add(message.keys.size());
+  found->second.keys.set(static_cast<double>(table.rows()));
   return SharedBuffer();
 }
 
@@ -106,6 +111,7 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   const uint64_t plain_bytes = operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
   operation.bytes = kFrameHeaderBytes + plain_bytes;
   found->second.traffic.push.add(plain_bytes, frame.payload_size());
+  found->second.hot.take({operation.keys.data(), operation.keys.size()});
   return operation;
 }
 
@@ -147,7 +153,9 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
     held.traffic.pull.add(bytes, encoded->size());
     return encoded;
   };
-  reply(session, seq, outcome(), pulls ? count : 0);
+  const auto answer = outcome();
+  if (pushes) held.keys.set(static_cast<double>(table.rows()));
+  reply(session, seq, answer, pulls ? count : 0);
 }
 
 // Nothing is copied: the worker reads the table itself.

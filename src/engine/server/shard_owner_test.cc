@@ -482,5 +482,19 @@ TEST_F(ShardOwnerTest, SetsRowsOnceAndOnlyWholeOnes) {
   EXPECT_EQ(value(), 6);
 }
 
+TEST_F(ShardOwnerTest, AStatusHasTheHottestKeysAndTheMetricsHowManyThereAre) {
+  run();
+  for (int i = 0; i < 5000; ++i) ask(FrameType::kPush, kAnna);
+  EXPECT_THAT(owner_->status_json(), HasSubstr("\"hot_keys\":[[\"7\","));
+  EXPECT_EQ(metrics_.total("pscloud_keys"), 1);
+}
+
+TEST_F(ShardOwnerTest, AStatusNamesWhomRequestsWaitFor) {
+  run(Consistency::bsp());
+  ask(FrameType::kClock, kAnna, {}, 1);
+  ask(FrameType::kPull, kAnna);
+  EXPECT_THAT(owner_->status_json(), HasSubstr("\"waiting_for\":[\"worker 1\"]"));
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/message.h"
 #include "engine/node_loop.h"
+#include "engine/node_status.h"
 #include "engine/worker/budget.h"
 #include "engine/worker/request_check.h"
 #include "engine/worker/slicer.h"
@@ -416,8 +417,9 @@ class WorkerImpl final : public Worker {
     std::vector<Slice> slices = slicing();
     std::shared_ptr<WorkerCore::Request> request;
     loop_->look([&, completion = std::exchange(completion, nullptr)] {
-      request = core_->open_request(fmt::format("{} on table '{}'", frame_type_name(type), spec.name), slices.size(),
-                                    [completion](const Result<>& result) { completion->finish(result); });
+      request = core_->open_request(
+          fmt::format("{} on table '{}'", frame_type_name(type), spec.name), slices.size(),
+          [completion](const Result<>& result) { completion->finish(result); }, type);
     });
     // One after the other, so that the servers have begun while we copy.
     for (Slice& slice : slices) {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "engine/node_status.h"
 
 namespace pscloud {
 
@@ -14,6 +15,8 @@ WorkerCore::WorkerCore(Options options, Transport& transport, Clock& clock, Rand
       clock_(clock),
       random_(random),
       metrics_(metrics),
+      push_seconds_(metrics.histogram("pscloud_push_seconds", "from the call of a push until all servers had done it")),
+      pull_seconds_(metrics.histogram("pscloud_pull_seconds", "from the call of a pull until all values were there")),
       member_(options_.member, transport, clock, random, *this) {}
 
 void WorkerCore::start(Done ready) {
@@ -116,7 +119,8 @@ void WorkerCore::settle() {
   transport_.wake_at(next);
 }
 
-std::shared_ptr<WorkerCore::Request> WorkerCore::open_request(std::string what, size_t slices, Done done) {
+std::shared_ptr<WorkerCore::Request> WorkerCore::open_request(std::string what, size_t slices, Done done,
+                                                              FrameType type) {
   Result<> ended;
   if (leaving_) ended = invalid("this worker has left the job: nothing may be asked after leave()");
   if (failed()) ended = failure_;
@@ -126,6 +130,7 @@ std::shared_ptr<WorkerCore::Request> WorkerCore::open_request(std::string what, 
   }
   auto request = std::make_shared<Request>();
   request->what = std::move(what);
+  request->type = type;
   request->left = slices;
   request->done = std::move(done);
   request->deadline = clock_.now() + options_.member.timing.request;
@@ -148,7 +153,8 @@ void WorkerCore::submit(const std::shared_ptr<Request>& request, Slice slice) {
 }
 
 void WorkerCore::submit(std::string what, std::vector<Slice> slices, Done done) {
-  const auto request = open_request(std::move(what), slices.size(), std::move(done));
+  const FrameType type = slices.empty() ? FrameType::kClock : slices.front().part.type;
+  const auto request = open_request(std::move(what), slices.size(), std::move(done), type);
   if (!request) return;
   for (Slice& slice : slices) {
     if (const size_t bytes = slice.value_bytes(); bytes > 0) slice.load(channels_[slice.owner]->allocate(bytes));
@@ -166,8 +172,21 @@ void WorkerCore::finish(const std::shared_ptr<Request>& request) {
   *request->wanted = false;
   if (request->left > 0) {
     for (auto& channel : channels_) channel->vacate(request->wanted);
+  } else if (request->outcome) {
+    note_duration(*request);
   }
   if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
+}
+
+void WorkerCore::note_duration(const Request& request) {
+  const bool both = request.type == FrameType::kPushPull;
+  const bool pushed = both || request.type == FrameType::kPush;
+  const bool pulled = both || request.type == FrameType::kPull;
+  if (!pushed && !pulled) return;
+  const Time begun = request.deadline - options_.member.timing.request;
+  const auto us = static_cast<uint64_t>(std::max<int64_t>(0, (clock_.now() - begun).count()));
+  if (pushed) push_seconds_.add(us);
+  if (pulled) pull_seconds_.add(us);
 }
 
 void WorkerCore::submit_to_all(std::string what, FrameType type, const SharedBuffer& payload,
@@ -188,6 +207,10 @@ void WorkerCore::submit_to_all(std::string what, FrameType type, const SharedBuf
 void WorkerCore::tick(Done done) {
   if (failed()) return done(failure_);
   ++worker_clock_;
+  if (distance_ == nullptr) {
+    distance_ = &metrics_.gauge("pscloud_clock_distance", "clocks that this worker is ahead of the slowest");
+  }
+  distance_->set(clock_distance());
   submit_to_all(fmt::format("clock {}", worker_clock_), FrameType::kClock, nullptr, nullptr, std::move(done));
 }
 
@@ -248,12 +271,22 @@ std::string WorkerCore::waiting_for() const {
   return member_.waiting_for();
 }
 
+// As far as the owners have told.
+uint32_t WorkerCore::clock_distance() const {
+  uint32_t minimum = worker_clock_;
+  for (const auto& channel : channels_) minimum = std::min(minimum, channel->min_clock());
+  return worker_clock_ - minimum;
+}
+
 std::string WorkerCore::status_json() const {
+  if (distance_ != nullptr) distance_->set(clock_distance());
   JsonWriter json;
   const NodeInfo* self = member_.self();
   json.begin_object();
   json.field("role", "worker").field("name", self ? self->name() : std::string("worker"));
-  json.field("joined", self != nullptr).field("clock", worker_clock_).field("waiting_for", waiting_for());
+  json.field("joined", self != nullptr).field("clock", worker_clock_);
+  const std::string waits = waiting_for();
+  write_names(json, "waiting_for", {&waits, waits.empty() ? 0u : 1u});
   json.field("requests_under_way", uint64_t{requests_.size()});
   json.key("servers").begin_array();
   for (const auto& channel : channels_) {

@@ -40,9 +40,10 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void on_wake() override;
 
   // A request of so many slices: `done` when all are answered or its time is over. After it no sink is called.
-  // `what` is for people: "pull on table 'w'". Null if it has ended already.
+  // `what` is for people: "pull on table 'w'". Null if it has ended already. How long it took is counted for a `type`
+  // that pushes or pulls.
   struct Request;
-  std::shared_ptr<Request> open_request(std::string what, size_t slices, Done done);
+  std::shared_ptr<Request> open_request(std::string what, size_t slices, Done done, FrameType type = FrameType::kClock);
   void submit(const std::shared_ptr<Request>& request, Slice slice);
   // All of it at once.
   void submit(std::string what, std::vector<Slice> slices, Done done);
@@ -75,6 +76,8 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void on_expelled(const Error& why) override { fail(why); }
 
   void finish(const std::shared_ptr<Request>& request);
+  void note_duration(const Request& request);
+  uint32_t clock_distance() const;
   void fail(const Error& why);
   void settle();  // what may have become possible after any event: begin, leave, next wake-up
 
@@ -83,6 +86,9 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   Clock& clock_;
   Random& random_;
   Metrics& metrics_;
+  Histogram& push_seconds_;
+  Histogram& pull_seconds_;
+  Gauge* distance_ = nullptr;  // once there is a clock
   Member member_;
 
   std::vector<std::unique_ptr<Channel>> channels_;          // by owner
@@ -101,6 +107,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
 
 struct WorkerCore::Request {
   std::string what;
+  FrameType type = FrameType::kClock;
   size_t left = 0;  // parts not answered
   Result<> outcome;
   Done done;  // empty when it was called

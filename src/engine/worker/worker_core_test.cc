@@ -258,5 +258,34 @@ TEST_F(WorkerCoreTest, AClockGoesToTheOwner) {
   EXPECT_EQ(core_->clock(), 1u);
 }
 
+TEST_F(WorkerCoreTest, APushLastsFromTheCallToTheLastAnswer) {
+  join();
+  const Outcome pushed = push();
+  clock_.advance(std::chrono::milliseconds(10));
+  give(2, FrameType::kReply, 1);
+  EXPECT_EQ(error(pushed), "ok");
+  EXPECT_NEAR(*quantile(*metrics_.durations("pscloud_push_seconds"), 0.5), 10000, 2000);
+  EXPECT_TRUE(metrics_.durations("pscloud_pull_seconds")->empty());
+  push();
+  pass(Timing{}.request);  // never answered: it failed, and took no time
+  EXPECT_EQ(counts_of(metrics_.histogram("pscloud_push_seconds", "")).size(), 1u);
+}
+
+TEST_F(WorkerCoreTest, StalenessIsTheDistanceToTheSlowest) {
+  join();
+  EXPECT_EQ(metrics_.total("pscloud_clock_distance"), std::nullopt) << "no clock, no distance";
+  for (int i = 0; i < 3; ++i) core_->tick(into(outcome()));
+  EXPECT_EQ(metrics_.total("pscloud_clock_distance"), 3);
+  Frame reply;
+  reply.header.type = FrameType::kReply;
+  reply.header.session = kWorkerSession;
+  reply.header.seq = 1;
+  reply.header.extra = Credit{}.packed();
+  reply.header.clock = 2;  // all others have finished two
+  core_->on_frame(2, std::move(reply));
+  EXPECT_THAT(core_->status_json(), HasSubstr("\"clock\":3"));
+  EXPECT_EQ(metrics_.total("pscloud_clock_distance"), 1);
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -274,14 +274,15 @@ TEST_F(WorkerTest, UpdatersAreChosenByName) {
 }
 
 TEST_F(WorkerTest, AnUpdaterOfYourOwnRunsOnTheServers) {
-  struct Largest final : Updater {
+  struct LargestPushed final : Updater {
     void update(std::span<float> value, std::span<float>, std::span<const float> pushed) const override {
       for (size_t i = 0; i < value.size(); ++i) value[i] = std::max(value[i], pushed[i]);
     }
   };
   TestingCluster::Options options;
-  options.updaters.add(
-      "largest", [](const UpdaterSpec&) -> Result<std::unique_ptr<Updater>> { return std::make_unique<Largest>(); });
+  options.updaters.add("largest", [](const UpdaterSpec&) -> Result<std::unique_ptr<Updater>> {
+    return std::make_unique<LargestPushed>();
+  });
   TestingCluster cluster(options);
   const auto worker = cluster.worker();
   TableSpec largest = spec("w");

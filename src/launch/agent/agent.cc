@@ -10,6 +10,8 @@
 #include <list>
 
 #include "base/check.h"
+#include "launch/agent/keep_alive.h"
+#include "launch/agent/process_sampler.h"
 #include "launch/agent/task_runner.h"
 #include "launch/process/processes.h"
 
@@ -22,6 +24,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLastWords{10000};
 constexpr int kOrphansTimeoutMs = 5000;
 constexpr milliseconds kLongestWait{60000};
+// After the programs' start; then as often as the link says. A job that is over before has no samples, and no cost.
+constexpr milliseconds kFirstSample{500};
 
 AgentTime time_now() { return std::chrono::steady_clock::now(); }
 
@@ -67,8 +71,10 @@ class Agent {
       if (signals_.take()) end(now);
       reap(now);
       while (auto word = link_.next(now)) obey(*word, now);
+      if (!ending_) keep_alive_.beat(now);
       const bool read_lines = !link_.is_full();
       for (TaskRunner& runner : runners_) runner.work(read_lines, now);
+      if (now >= sample_at_) sample(now);
       tell();
     }
     link_.flush(time_now() + kLastWords);
@@ -95,6 +101,7 @@ class Agent {
       case LauncherWord::Kind::kStart: start(std::move(word.spec), now); break;
       case LauncherWord::Kind::kView:
         for (TaskRunner& runner : runners_) runner.release(word.view, now);
+        if (sample_at_ == AgentTime::max() && link_.looks().samples.count() > 0) sample_at_ = now + kFirstSample;
         break;
       case LauncherWord::Kind::kStop:
         for (TaskRunner& runner : runners_) {
@@ -119,6 +126,30 @@ class Agent {
     }
   }
 
+  // One look for all tasks. If nobody takes what is sent there is nothing to measure; and however many processes the
+  // machine has, no more than a hundredth of the time goes into it.
+  void sample(AgentTime now) {
+    std::vector<SampledTask> tasks;
+    std::vector<TaskRunner*> sampled;
+    for (TaskRunner& runner : runners_) {
+      if (auto task = runner.sampled()) {
+        tasks.push_back(*std::move(task));
+        sampled.push_back(&runner);
+      }
+    }
+    if (!tasks.empty() && !link_.is_full()) {
+      std::vector<Figures> figures = sampler_.look(tasks, now);
+      for (size_t i = 0; i < sampled.size(); ++i) sampled[i]->take_sample(std::move(figures[i]));
+      if (now >= ask_nodes_at_) {
+        for (TaskRunner* runner : sampled) runner->ask_nodes(now);
+        // Not later because this look was some milliseconds late.
+        ask_nodes_at_ = now + link_.looks().states - link_.looks().samples / 2;
+      }
+    }
+    const AgentTime::duration took = time_now() - now;
+    sample_at_ = now + std::max<AgentTime::duration>(link_.looks().samples, 100 * took);
+  }
+
   void tell() {
     for (TaskRunner& runner : runners_) {
       for (const TaskEvent& event : runner.take_events()) link_.say(event);
@@ -130,7 +161,7 @@ class Agent {
     std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
     link_.add_to(polled);
     const AgentTime now = time_now();
-    AgentTime until = std::min(now + kLongestWait, link_.ask_again(now));
+    AgentTime until = std::min({now + kLongestWait, link_.ask_again(now), sample_at_});
     const bool read_lines = !link_.is_full();
     for (const TaskRunner& runner : runners_) {
       runner.add_to(polled, read_lines);
@@ -155,9 +186,13 @@ class Agent {
   }
 
   AgentLink& link_;
+  KeepAlive keep_alive_;
   Random random_ = Random::from_system();
   SignalQueue signals_;
   std::list<TaskRunner> runners_;
+  ProcessSampler sampler_;
+  AgentTime sample_at_ = AgentTime::max();  // until the first programs begin
+  AgentTime ask_nodes_at_{};
   bool ending_ = false;
   bool until_tasks_end_ = false;
   int exit_code_ = 0;

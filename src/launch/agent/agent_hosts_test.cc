@@ -11,8 +11,8 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr std::chrono::seconds kHostsPatience{20};
-constexpr TaskId kFirst{TaskRole::kWorker, 0};
-constexpr TaskId kSecond{TaskRole::kWorker, 1};
+constexpr TaskId kFirstTask{TaskRole::kWorker, 0};
+constexpr TaskId kSecondTask{TaskRole::kWorker, 1};
 
 // Agents that are shell scripts: they say what the test wants them to.
 class AgentHostsTest : public testing::Test {
@@ -48,7 +48,7 @@ class AgentHostsTest : public testing::Test {
 
 TEST_F(AgentHostsTest, EventsComeWithTheNameOfTheirHost) {
   add("a", R"(read line; echo '{"task":"worker-0","arrived":{"address":"10.0.0.1:7","host":"x"}}'; cat >/dev/null)");
-  hosts_.start("a", spec(kFirst));
+  hosts_.start("a", spec(kFirstTask));
   const TaskEvent event = events(1).front();
   EXPECT_EQ(event.kind, TaskEvent::Kind::kArrived);
   EXPECT_EQ(event.address.text(), "10.0.0.1:7");
@@ -58,11 +58,11 @@ TEST_F(AgentHostsTest, EventsComeWithTheNameOfTheirHost) {
 TEST_F(AgentHostsTest, AHostThatDiesHasLostItsTasksAndNoOthers) {
   add("a", "read line; echo 'Connection to a closed' >&2");
   add("b", R"(read line; echo '{"task":"worker-1","exited":{"code":0,"signal":0}}'; cat >/dev/null)");
-  hosts_.start("a", spec(kFirst));
-  hosts_.start("b", spec(kSecond));
+  hosts_.start("a", spec(kFirstTask));
+  hosts_.start("b", spec(kSecondTask));
   for (const TaskEvent& event : events(2)) {
-    EXPECT_EQ(event.kind, event.task == kFirst ? TaskEvent::Kind::kLost : TaskEvent::Kind::kExited);
-    EXPECT_EQ(event.text, event.task == kFirst ? "a is lost: Connection to a closed" : "");
+    EXPECT_EQ(event.kind, event.task == kFirstTask ? TaskEvent::Kind::kLost : TaskEvent::Kind::kExited);
+    EXPECT_EQ(event.text, event.task == kFirstTask ? "a is lost: Connection to a closed" : "");
   }
 }
 
@@ -74,7 +74,7 @@ TEST_F(AgentHostsTest, AnAgentThatTalksNonsenseIsLost) {
                                             inherited_environment());
     ASSERT_TRUE(connection);
     hosts.add(*std::move(connection));
-    hosts.start("a", spec(kFirst));
+    hosts.start("a", spec(kFirstTask));
     std::vector<TaskEvent> all;
     const auto deadline = steady_clock::now() + kHostsPatience;
     while (all.size() < 2 && steady_clock::now() < deadline) {
@@ -90,9 +90,9 @@ TEST_F(AgentHostsTest, AnAgentSpeaksForItsOwnTasksOnly) {
   add("a", R"(read line; echo '{"task":"worker-1","exited":{"code":0,"signal":0}}';
               echo '{"task":"worker-0","lost":"x"}'; cat >/dev/null)");
   add("b", "cat >/dev/null");
-  hosts_.start("a", spec(kFirst));
-  hosts_.start("b", spec(kSecond));
-  EXPECT_EQ(events(1).front().task, kFirst);
+  hosts_.start("a", spec(kFirstTask));
+  hosts_.start("b", spec(kSecondTask));
+  EXPECT_EQ(events(1).front().task, kFirstTask);
 }
 
 TEST_F(AgentHostsTest, AQuestionIsAnsweredByEachOrItSaysWhyNot) {
@@ -110,7 +110,7 @@ TEST_F(AgentHostsTest, AQuestionIsAnsweredByEachOrItSaysWhyNot) {
 
 TEST_F(AgentHostsTest, ALineWithoutEndIsAnErrorAndNotAllOfTheMemory) {
   add("a", "read line; head -c 3000000 /dev/zero | tr '\\0' x; cat >/dev/null");
-  hosts_.start("a", spec(kFirst));
+  hosts_.start("a", spec(kFirstTask));
   EXPECT_THAT(events(1).front().text, HasSubstr("longer than"));
 }
 

@@ -36,8 +36,8 @@ class AgentLink {
 
   virtual ~AgentLink() = default;
 
-  // Tells the launcher what happened to a task: kArrived, kRunning, kLine, kExited or kLost. Kept if it cannot go at
-  // once. A link that is broken forgets it: next() says kGone.
+  // Tells the launcher what happened to a task: kArrived, kRunning, kLine, kExited, kLost or kSample. Kept if it cannot
+  // go at once. A link that is broken forgets it: next() says kGone.
   virtual void say(const TaskEvent& event) = 0;
 
   // What the launcher wants, in order, each once; none if there is nothing now.
@@ -46,6 +46,13 @@ class AgentLink {
   // What to wait for before next() is worth calling again: descriptors (any number), and a moment.
   virtual void add_to(std::vector<pollfd>& polled) const = 0;
   virtual Time ask_again(Time now) const = 0;
+
+  // How often what is measured of tasks, and what nodes say of themselves, is worth sending; 0: never.
+  struct Looks {
+    std::chrono::milliseconds samples{2000};
+    std::chrono::milliseconds states{2000};
+  };
+  virtual Looks looks() const { return {}; }
 
   // It keeps so much unsent that the programs' lines should stay where they are for now.
   virtual bool is_full() const = 0;

@@ -2,14 +2,27 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/check.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "launch/json_bytes.h"
 
 namespace pscloud {
 namespace {
 
 constexpr int64_t kCodeMax = 255;
 constexpr int64_t kSignalMax = 64;
+
+// Bytes come from another machine: whatever they are, the error says that they were wrong.
+Result<JsonValue> parse_object(std::string_view line) {
+  auto value = JsonValue::parse(line);
+  if (!value) return corrupt("{}", value.error().message);
+  if (!value->is(JsonValue::Kind::kObject)) return corrupt("a line is no object");
+  return *std::move(value);
+}
 
 Result<> read_arrived(const JsonValue& arrived, TaskEvent& event) {
   auto address = parse_address(arrived["address"].text());
@@ -30,6 +43,23 @@ Result<> read_exited(const JsonValue& exited, TaskEvent& event) {
   return {};
 }
 
+// Names and numbers are as they should be, or the line is wrong. What a node says must be JSON, and is kept as it came.
+Result<> read_sample(const JsonValue& sample, TaskEvent& event) {
+  event.kind = TaskEvent::Kind::kSample;
+  const JsonValue& figures = sample["figures"];
+  if (!figures.is(JsonValue::Kind::kObject) || figures.members().size() > kFiguresMax) {
+    return corrupt("'sample' has no figures, or too many");
+  }
+  for (const auto& [name, value] : figures.members()) {
+    const double number = value.number(std::numeric_limits<double>::quiet_NaN());
+    if (!is_figure_name(name) || !std::isfinite(number)) return corrupt("'sample' has a figure that is none");
+    event.figures.emplace_back(name, number);
+  }
+  event.text = sample["status"].text();
+  if (!event.text.empty() && !is_node_status(event.text)) return corrupt("'sample' has a status that is none");
+  return {};
+}
+
 Result<TaskEvent> read_event(const JsonValue& value) {
   TaskEvent event;
   auto task = parse_task_id(value["task"].text());
@@ -40,13 +70,15 @@ Result<TaskEvent> read_event(const JsonValue& value) {
   } else if (value["running"].is(JsonValue::Kind::kObject)) {
     event.kind = TaskEvent::Kind::kRunning;
     event.pid = value["running"]["pid"].integer();
-  } else if (value["line"].is(JsonValue::Kind::kString)) {
+  } else if (auto line = read_bytes(value["line"])) {
     event.kind = TaskEvent::Kind::kLine;
-    event.text = value["line"].text();
+    event.text = *std::move(line);
     event.is_stderr = value["stderr"].truth();
     event.continues = value["continues"].truth();
   } else if (!value["exited"].is(JsonValue::Kind::kNull)) {
     TRY(read_exited(value["exited"], event));
+  } else if (value["sample"].is(JsonValue::Kind::kObject)) {
+    TRY(read_sample(value["sample"], event));
   } else if (value["lost"].is(JsonValue::Kind::kString)) {
     event.kind = TaskEvent::Kind::kLost;
     event.text = value["lost"].text();
@@ -54,14 +86,6 @@ Result<TaskEvent> read_event(const JsonValue& value) {
     return corrupt("nothing is said of {}", task->text());
   }
   return event;
-}
-
-// Bytes come from another machine: whatever they are, the error says that they were wrong.
-Result<JsonValue> parse_object(std::string_view line) {
-  auto value = JsonValue::parse(line);
-  if (!value) return corrupt("{}", value.error().message);
-  if (!value->is(JsonValue::Kind::kObject)) return corrupt("a line is no object");
-  return *std::move(value);
 }
 
 Result<LauncherWord> read_word(const JsonValue& value) {
@@ -84,6 +108,16 @@ Result<LauncherWord> read_word(const JsonValue& value) {
 
 }  // namespace
 
+bool is_node_status(std::string_view text) {
+  if (text.size() > kNodeStatusMax || !parse_object(text)) return false;
+  while (!text.empty()) {
+    const size_t known = utf8_character_bytes(text);
+    if (known == 0) return false;
+    text.remove_prefix(known);
+  }
+  return true;
+}
+
 std::string agent_line(const TaskEvent& event) {
   JsonWriter json;
   json.begin_object().field("task", event.task.text());
@@ -93,7 +127,7 @@ std::string agent_line(const TaskEvent& event) {
       break;
     case TaskEvent::Kind::kRunning: json.key("running").begin_object().field("pid", event.pid).end_object(); break;
     case TaskEvent::Kind::kLine:
-      json.field("line", event.text);
+      write_bytes(json.key("line"), event.text);
       if (event.is_stderr) json.field("stderr", true);
       if (event.continues) json.field("continues", true);
       break;
@@ -101,6 +135,13 @@ std::string agent_line(const TaskEvent& event) {
       json.key("exited").begin_object().field("code", event.code).field("signal", event.signal).end_object();
       break;
     case TaskEvent::Kind::kLost: json.field("lost", event.text); break;
+    case TaskEvent::Kind::kSample:
+      json.key("sample").begin_object().key("figures").begin_object();
+      for (const auto& [name, value] : event.figures) json.field(name, value);
+      json.end_object();
+      if (!event.text.empty()) json.field("status", event.text);
+      json.end_object();
+      break;
     case TaskEvent::Kind::kPlaced: CHECK(false, "an agent is where its task is");
   }
   return json.end_object().text();

@@ -17,6 +17,9 @@ namespace pscloud {
 inline constexpr size_t kProgramLineMax = 64 << 10;
 // The longest lines of ours: six bytes for each of a program's at worst; certificates and lists of thousands of tasks.
 inline constexpr size_t kAgentLineMax = 1 << 20;
+// The longest that a node says of itself: it is sent as text in JSON, which makes it three times as long at worst.
+inline constexpr size_t kNodeStatusMax = 256 << 10;
+inline constexpr size_t kFiguresMax = 256;  // of one sample
 inline constexpr size_t kLauncherLineMax = 64 << 20;
 
 // Agent to launcher: what happened to a task, or the answer to a question.
@@ -25,6 +28,8 @@ struct AgentLine {
   JsonValue answer;  // null if it is an event
 };
 std::string agent_line(const TaskEvent& event);
+// What a node says of itself can be sent as it is: an object of JSON in UTF-8 that is not too long.
+bool is_node_status(std::string_view text);
 std::string answer_line(std::string_view json);
 Result<AgentLine> parse_agent_line(std::string_view line);
 

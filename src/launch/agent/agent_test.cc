@@ -10,11 +10,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "launch/agent/agent_stream.h"
 #include "launch/agent/stream_link.h"
 #include "launch/agent/task_runner.h"
 #include "launch/process/processes.h"
+#include "net/http_server.h"
 
 namespace pscloud {
 namespace {
@@ -72,15 +74,16 @@ class AgentTest : public testing::Test {
     return spec;
   }
 
-  // The next event that is no line; lines are kept.
+  // The next event that is no line and no sample; those are kept.
   TaskEvent next() {
     const auto deadline = steady_clock::now() + kAgentPatience;
     while (true) {
       for (size_t i = 0; i < events_.size(); ++i) {
         const TaskEvent event = events_[i];
         events_.erase(events_.begin() + static_cast<ptrdiff_t>(i--));
-        if (event.kind != Kind::kLine) return event;
-        lines_.push_back(event.text);
+        if (event.kind != Kind::kLine && event.kind != Kind::kSample) return event;
+        if (event.kind == Kind::kLine) lines_.push_back(event.text);
+        if (event.kind == Kind::kSample) samples_.push_back(event);
       }
       if (stream_->broken() || steady_clock::now() > deadline) {
         ADD_FAILURE() << "no event: " << stream_->broken().value_or("too late");
@@ -144,6 +147,7 @@ class AgentTest : public testing::Test {
   std::optional<AgentStream> stream_;
   std::vector<TaskEvent> events_;
   std::vector<std::string> lines_;
+  std::vector<TaskEvent> samples_;
 };
 
 TEST_F(AgentTest, ATaskArrivesRunsAndExits) {
@@ -198,6 +202,47 @@ TEST_F(AgentTest, EachTaskOfAnAgentHasItsOwnPortAndEnd) {
   const TaskEvent exited = next();
   EXPECT_EQ(exited.task, server);
   EXPECT_EQ(exited.code, 7);
+}
+
+TEST_F(AgentTest, WhatATaskUsesAndWhatItsNodesSayIsTold) {
+  run(spec("echo up; sleep 1000"));
+  says("up");
+  HttpRoutes routes;
+  routes["/status"] = [] { return HttpReply{.body = R"({"role":"server","samples":{"keys":7}})"}; };
+  // As a node does that the task runs.
+  const auto node =
+      HttpServer::start(fmt::format("unix:{}/{}/", (folder_ / kWorker.text()).string(), kStatusFolder), routes);
+  ASSERT_TRUE(node) << node.error().message;
+  const auto deadline = steady_clock::now() + kAgentPatience;
+  std::map<std::string, double> figures;
+  std::string status;
+  while (steady_clock::now() < deadline && (status.empty() || !figures.contains("memory_bytes"))) {
+    std::vector<pollfd> polled;
+    stream_->add_to(polled);
+    ::poll(polled.data(), polled.size(), 100);
+    std::vector<JsonValue> answers;
+    stream_->read(100, events_, answers);
+    for (const TaskEvent& event : std::exchange(events_, {})) {
+      ASSERT_EQ(event.kind, Kind::kSample);
+      EXPECT_EQ(event.task, kWorker);
+      for (const auto& [name, value] : event.figures) figures[name] = value;
+      if (!event.text.empty()) status = event.text;
+    }
+  }
+  EXPECT_EQ(status, R"({"role":"server","samples":{"keys":7}})");
+  EXPECT_EQ(figures["keys"], 7);
+  EXPECT_GT(figures["memory_bytes"], 1000);
+  EXPECT_TRUE(figures.contains("cpu_percent"));
+}
+
+TEST_F(AgentTest, WhereNodesServeTheirStatusIsTheUsersChoiceFirst) {
+  TaskSpec task = spec("echo $PSCLOUD_HTTP");
+  run(task);
+  EXPECT_EQ(next().code, 0);
+  task.environment = {{"PSCLOUD_HTTP", "off"}};
+  run(task);
+  EXPECT_EQ(next().code, 0);
+  EXPECT_THAT(lines_, ElementsAre(fmt::format("unix:{}/{}/", task.private_folder, kStatusFolder), "off"));
 }
 
 TEST_F(AgentTest, WhoDoesNotHearIsKilledAfterItsGrace) {

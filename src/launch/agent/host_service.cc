@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -12,7 +11,9 @@
 #include "launch/agent/machine_clean.h"
 #include "launch/agent/own_address.h"
 #include "launch/agent/task_program.h"
+#include "launch/bundle/bundle_cache.h"
 #include "launch/process/processes.h"
+#include "launch/process/spawn.h"
 
 namespace pscloud {
 namespace {
@@ -20,21 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kProbeTimeoutMs = 5000;
-
-std::string environment_text(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+constexpr std::chrono::days kFilesKept{7};
 
 // Where the bundle (ssh_connection.cc), copied files and the folders of tasks are.
 std::string find_cache_folder() {
-  const std::string cache = environment_text("XDG_CACHE_HOME");
-  return (cache.empty() ? environment_text("HOME") + "/.cache" : cache) + "/pscloud";
+  const std::string cache = own_variable("XDG_CACHE_HOME");
+  return (cache.empty() ? own_variable("HOME") + "/.cache" : cache) + "/pscloud";
 }
 
 // The address of this machine by which the launcher came, as sshd has it: "client port server port".
 std::string address_by_ssh() {
-  const std::string text = environment_text("SSH_CONNECTION");
+  const std::string text = own_variable("SSH_CONNECTION");
   const size_t first = text.find(' '), second = text.find(' ', first + 1), third = text.find(' ', second + 1);
   if (third == std::string::npos) return "";
   return text.substr(second + 1, third - second - 1);
@@ -64,9 +61,13 @@ Result<std::string> probe_others(const JsonValue& question) {
 
 }  // namespace
 
-HostService::HostService() : cache_folder_(find_cache_folder()), files_(cache_folder_ + "/files") {}
+HostService::HostService()
+    : cache_folder_(find_cache_folder()), own_bundle_(hold_own_bundle()), files_(cache_folder_ + "/files") {}
 
 Result<std::string> HostService::hello(const JsonValue& question) const {
+  // Once for each use of the machine: what earlier ones have left takes no part of it.
+  prune_bundles(cache_folder_, std::chrono::file_clock::now());
+  files_.prune(std::chrono::file_clock::now() - kFilesKept);
   const auto self = identify_process(::getpid());
   if (!self) return unavailable("/proc does not show this process");
   std::string address = question["interface"].text();

@@ -25,6 +25,7 @@ class HostService {
   Result<std::string> put(const JsonValue& question);
 
   const std::string cache_folder_;
+  const Fd own_bundle_;  // so long it is in use
   FileCache files_;
   std::optional<ProbedSocket> probed_;
 };

@@ -19,6 +19,7 @@
 #include "launch/contract/contract.h"
 #include "launch/process/processes.h"
 #include "launch/process/spawn.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -33,6 +34,8 @@ constexpr milliseconds kDrainTime{2000};
 constexpr int kKillTimeoutMs = 5000;
 // Taken at once, so that a program that writes without end does not keep the agent from its other work.
 constexpr int kReadsAtOnce = 16;
+// Where nodes of ours serve what they know of themselves, unless the user has said so (docs/node-environment.md).
+constexpr const char* kHttpVariable = "PSCLOUD_HTTP";
 
 std::string mark_of(const TaskSpec& spec) { return fmt::format("{}={}/{}", kTaskMark, spec.job, spec.id.text()); }
 
@@ -46,10 +49,8 @@ Result<> make_folder(const fs::path& folder) {
 
 Result<> write_private(const fs::path& path, std::string_view content) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file || ::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
-    return unavailable("cannot write '{}': {}", path.string(), errno_text(errno));
-  }
-  return {};
+  if (!file) return unavailable("cannot make '{}': {}", path.string(), errno_text(errno));
+  return write_all(file.get(), content).at(path.string());
 }
 
 }  // namespace
@@ -114,6 +115,11 @@ Result<pid_t> TaskRunner::run_program(const ClusterView& view) {
       TRY(task_program(spec_, contract_of(spec_.framework, view, spec_.id, spec_.run), file_variables_));
   const std::string mark = mark_of(spec_);
   set_variable(program.environment, kTaskMark, mark.substr(mark.find('=') + 1));
+  if (const fs::path nodes = fs::path(private_folder_) / kStatusFolder;
+      variable_of(program.environment, kHttpVariable).empty() && make_folder(nodes)) {
+    set_variable(program.environment, kHttpVariable, fmt::format("unix:{}/", nodes.string()));
+    nodes_.emplace(nodes.string());
+  }
   SpawnSpec process;
   process.program = std::move(program.path);
   process.arguments = std::move(program.arguments);
@@ -142,6 +148,7 @@ void TaskRunner::release(const ClusterView& view, Time now) {
   lease_->let_bind();
   if (pid) {
     pid_ = *pid;
+    started_ = now;
     state_ = State::kRunning;
     say({.kind = TaskEvent::Kind::kRunning, .task = spec_.id, .pid = pid_});
     return;
@@ -212,6 +219,9 @@ void TaskRunner::work(bool read_lines, Time now) {
     ::kill(-pid_, SIGKILL);
     kill_at_ = now + milliseconds(1000);
   }
+  if (nodes_) {
+    if (auto look = nodes_->work(now)) tell_nodes(*std::move(look));
+  }
   if (read_lines) {
     for (Output& output : outputs_) read_output(output, false);
     std::erase_if(outputs_, [](const Output& output) { return !output.fd; });
@@ -237,8 +247,37 @@ void TaskRunner::read_output(Output& output, bool to_the_end) {
   if (std::string rest = output.lines.rest(); !rest.empty()) say_line(std::move(rest), output.is_stderr, false);
 }
 
+std::optional<SampledTask> TaskRunner::sampled() const {
+  if (state_ != State::kRunning) return std::nullopt;
+  return SampledTask{pid_, started_, mark_of(spec_)};
+}
+
+void TaskRunner::take_sample(Figures figures) {
+  say({.kind = TaskEvent::Kind::kSample, .task = spec_.id, .figures = std::move(figures)});
+}
+
+void TaskRunner::ask_nodes(Time now) {
+  if (state_ == State::kRunning && nodes_) nodes_->ask(now);
+}
+
+void TaskRunner::tell_nodes(NodeProbe::Look look) {
+  if (state_ != State::kRunning) return;
+  // What has not changed need not be said again.
+  if (look.status == last_status_) {
+    look.status.clear();
+  } else {
+    last_status_ = look.status;
+  }
+  if (look.figures.empty() && look.status.empty()) return;
+  say({.kind = TaskEvent::Kind::kSample,
+       .task = spec_.id,
+       .text = std::move(look.status),
+       .figures = std::move(look.figures)});
+}
+
 void TaskRunner::finish() {
   state_ = State::kEnded;
+  nodes_.reset();
   outputs_.clear();
   lease_.reset();
   std::error_code ignored;
@@ -248,6 +287,7 @@ void TaskRunner::finish() {
 }
 
 void TaskRunner::add_to(std::vector<pollfd>& polled, bool read_lines) const {
+  if (nodes_) nodes_->add_to(polled);
   if (!read_lines) return;
   for (const Output& output : outputs_) polled.push_back({output.fd.get(), POLLIN, 0});
 }
@@ -255,7 +295,8 @@ void TaskRunner::add_to(std::vector<pollfd>& polled, bool read_lines) const {
 TaskRunner::Time TaskRunner::next_deadline() const {
   if (state_ == State::kWaiting) return view_deadline_;
   if (state_ == State::kDraining) return drain_deadline_;
-  return kill_at_.value_or(Time::max());
+  const Time asked = nodes_ && nodes_->is_asking() ? nodes_->deadline() : Time::max();
+  return std::min(asked, kill_at_.value_or(Time::max()));
 }
 
 std::vector<TaskEvent> TaskRunner::take_events() {

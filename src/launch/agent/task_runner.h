@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "launch/agent/line_buffer.h"
+#include "launch/agent/node_probe.h"
 #include "launch/agent/port_lease.h"
+#include "launch/agent/process_sampler.h"
 #include "launch/backend.h"
 #include "launch/task.h"
 
@@ -20,6 +22,8 @@ inline constexpr const char* kTaskMark = "PSCLOUD_LAUNCH";
 
 // In a task's private folder: the identity of its program, there before it runs (processes.h).
 inline constexpr const char* kProcessFile = "process";
+// There too: the folder in which nodes of ours that the task runs serve /status.
+inline constexpr const char* kStatusFolder = "status";
 
 // One task on this machine, from its port to the end of the last process that it has started. Does not block and does
 // not wait: the agent (agent.h) does, and hands in what happens. One thread, that of main(): programs die with it.
@@ -47,6 +51,12 @@ class TaskRunner {
   void add_to(std::vector<pollfd>& polled, bool read_lines) const;
   Time next_deadline() const;
 
+  // For who measures; none while no program runs.
+  std::optional<SampledTask> sampled() const;
+  // A sample of it: what its processes use. And `ask_nodes` asks its nodes too, whose answers come as another.
+  void take_sample(Figures figures);
+  void ask_nodes(Time now);
+
   std::vector<TaskEvent> take_events();
   bool has_ended() const { return state_ == State::kEnded; }
   int exit_code() const;  // once it has ended; 128 + signal
@@ -70,6 +80,7 @@ class TaskRunner {
   Result<pid_t> run_program(const ClusterView& view);
   Result<> note_process(pid_t pid) const;
   void read_output(Output& output, bool to_the_end);
+  void tell_nodes(NodeProbe::Look look);
   void kill_everything();
   void finish();
   void say(TaskEvent event);
@@ -82,6 +93,9 @@ class TaskRunner {
   Variables file_variables_;
   std::optional<PortLease> lease_;
   pid_t pid_ = 0;
+  Time started_;
+  std::optional<NodeProbe> nodes_;
+  std::string last_status_;
   std::vector<Output> outputs_;
   std::optional<Time> kill_at_;
   Time view_deadline_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launch/bundle/bundle_cache.h"
 #include "launch/process/own_program.h"
 #include "launch/process/processes.h"
 #include "launch/process/spawn.h"
@@ -50,13 +51,21 @@ TEST(OwnProgram, RunsThisVeryProgram) {
   EXPECT_NE(own_binary().find('/'), std::string::npos);
 }
 
-TEST_F(BundleTest, RunsFromItsOwnFolderAndKnowsHowToRunAgain) {
+// Also run by the next, out of a bundle.
+TEST(OwnBundle, IsHeldWhereThisProgramRunsFromOne) {
+  const bool from_one = fs::exists(fs::path(own_binary()).parent_path() / "ready");
+  EXPECT_EQ(static_cast<bool>(hold_own_bundle()), from_one);
+}
+
+TEST_F(BundleTest, RunsFromItsOwnFolderHoldsItAndKnowsHowToRunAgain) {
+  const fs::path copy = folder_ / std::string(32, 'a');  // as a hash is
+  fs::create_directory(copy);
   const auto bundle = own_bundle();
   ASSERT_TRUE(bundle) << bundle.error().message;
-  ASSERT_TRUE(copy_bundle(*bundle, folder_.string()));
-  const std::vector<std::string> command = bundle_command(*bundle, folder_.string());
-  // This very test's neighbour, out of the bundle: it starts itself once more.
-  EXPECT_EQ(exit_of(command + "--gtest_filter=OwnProgram.*"), 0);
+  ASSERT_TRUE(copy_bundle(*bundle, copy.string()));
+  std::ofstream(copy / "ready").flush();
+  // This very test's neighbours, out of the bundle: one starts itself once more.
+  EXPECT_EQ(exit_of(bundle_command(*bundle, copy.string()) + "--gtest_filter=OwnProgram.*:OwnBundle.*"), 0);
 }
 
 TEST_F(BundleTest, IsATarFileTheSystemsTarReads) {

@@ -13,6 +13,8 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -104,6 +106,7 @@ Result<std::vector<ShippedFile>> list_shipped(const std::vector<std::string>& pa
   }
   std::set<std::string> names;
   for (const ShippedFile& file : files) {
+    if (!is_utf8(file.name)) return invalid("the name '{}' of a file to copy is not UTF-8", escape_controls(file.name));
     if (!names.insert(file.name).second) return invalid("two files to copy are called '{}'", file.name);
   }
   return files;
@@ -139,7 +142,10 @@ bool FileCache::has(const ShippedFile& file) const {
   if (fs::file_size(path_of(file.hash), error) != file.bytes || error) return false;
   // A task that runs as the owner could have changed it through its link.
   const auto hash = hash_of_file(path_of(file.hash));
-  return hash && *hash == file.hash;
+  if (!hash || *hash != file.hash) return false;
+  // Else it could be removed before it is placed.
+  fs::last_write_time(path_of(file.hash), fs::file_time_type::clock::now(), error);
+  return !error;
 }
 
 Result<> FileCache::put(const std::string& hash, std::string_view piece, bool last) {
@@ -150,9 +156,8 @@ Result<> FileCache::put(const std::string& hash, std::string_view piece, bool la
   // Of this process alone: another one may receive the same.
   const std::string aside = fmt::format("{}.{}", path_of(hash), ::getpid());
   const Fd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0700));
-  if (!file || ::write(file.get(), piece.data(), piece.size()) != static_cast<ssize_t>(piece.size())) {
-    return unavailable("cannot write '{}': {}", aside, errno_text(errno));
-  }
+  if (!file) return unavailable("cannot make '{}': {}", aside, errno_text(errno));
+  TRY(write_all(file.get(), piece).at(aside));
   if (!last) return {};
   const auto came = hash_of_file(aside);
   if (!came || *came != hash) {
@@ -162,6 +167,14 @@ Result<> FileCache::put(const std::string& hash, std::string_view piece, bool la
   fs::rename(aside, path_of(hash), error);
   if (error) return unavailable("cannot write '{}': {}", path_of(hash), error.message());
   return {};
+}
+
+void FileCache::prune(fs::file_time_type before) const {
+  std::error_code error;
+  for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
+    std::error_code gone;
+    if (each->last_write_time(gone) < before && !gone) fs::remove(each->path(), gone);
+  }
 }
 
 Result<> FileCache::place(const std::vector<ShippedFile>& files, const std::string& folder) const {

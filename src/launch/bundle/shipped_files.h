@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -34,11 +35,15 @@ class FileCache {
  public:
   explicit FileCache(std::string folder) : folder_(std::move(folder)) {}
 
+  // Asking counts as a use.
   bool has(const ShippedFile& file) const;
   // Pieces of one file follow each other. kCorrupt if the whole is not what its hash says.
   Result<> put(const std::string& hash, std::string_view piece, bool last);
-  // In `folder`, which is made; as links, so that a hundred tasks cost one file.
+  // In `folder`, which is made; as links, so that a hundred tasks cost one file, and one that is removed from here
+  // stays there.
   Result<> place(const std::vector<ShippedFile>& files, const std::string& folder) const;
+  // Removes what nobody has asked for since `before`, also what has come only in part.
+  void prune(std::chrono::file_clock::time_point before) const;
 
  private:
   std::string path_of(const std::string& hash) const { return folder_ + "/" + hash; }

@@ -84,6 +84,23 @@ TEST_F(ShippedFilesTest, WhatWasChangedInTheCacheIsSentAgain) {
   EXPECT_FALSE(cache.has(files->front()));
 }
 
+TEST_F(ShippedFilesTest, WhatNobodyAsksForAnyMoreIsRemoved) {
+  const auto files = list_shipped({folder_ / "main.py", folder_ / "empty"});
+  ASSERT_TRUE(files);
+  FileCache cache((folder_ / "cache").string());
+  ship(cache, *files);
+  ASSERT_TRUE(cache.place(*files, (folder_ / "t").string()));
+  const auto before = fs::file_time_type::clock::now() - std::chrono::days(1);
+  for (const auto& each : fs::directory_iterator(folder_ / "cache")) {
+    fs::last_write_time(each, before - std::chrono::days(1));
+  }
+  EXPECT_TRUE(cache.has(files->front()));
+  cache.prune(before);
+  EXPECT_TRUE(cache.has(files->front()));
+  EXPECT_FALSE(cache.has(files->back()));
+  EXPECT_TRUE(fs::exists(folder_ / "t/empty"));
+}
+
 TEST_F(ShippedFilesTest, WhatIsNotThereAndTwoOfOneNameAreRefused) {
   EXPECT_EQ(list_shipped({folder_ / "no"}).error().code, Code::kNotFound);
   write("other/main.py", "");

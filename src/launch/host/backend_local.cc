@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "launch/agent/agent_hosts.h"
@@ -10,6 +9,7 @@
 #include "launch/agent/task_program.h"
 #include "launch/process/own_program.h"
 #include "launch/process/processes.h"
+#include "launch/process/spawn.h"
 
 namespace pscloud {
 namespace {
@@ -85,8 +85,8 @@ class LocalBackend final : public Backend {
   }
 
   Result<std::vector<std::string>> shell(const Plan& /*plan*/, TaskId /*task*/) override {
-    const char* shell = std::getenv("SHELL");
-    return std::vector<std::string>{shell == nullptr ? "/bin/sh" : shell};
+    const std::string shell = own_variable("SHELL");
+    return std::vector<std::string>{shell.empty() ? "/bin/sh" : shell};
   }
 
  private:

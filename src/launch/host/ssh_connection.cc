@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <list>
 #include <optional>
 #include <string_view>
@@ -29,20 +30,21 @@ constexpr size_t kWaitingMax = 1 << 20;
 constexpr int kForeignLinesMax = 1000;
 
 // Read by the shell of the user, whichever that is, so it is one word for another that is known. Gets a line with what
-// to start; says whether it has the bundle; takes it if not, aside, so that it is there whole or not at all.
+// to start; says whether it has the bundle, and touches it, for it to stay (bundle_cache.h); takes it if not, aside, so
+// that it is there whole or not at all.
 constexpr const char* kBootstrap =
     "exec /bin/sh -c '"
-    "umask 077; read -r hash bytes kind loader silence || exit 1; "
+    "umask 077; read -r hash bytes kind loader words || exit 1; "
     "[ \"$(uname -sm)\" = \"Linux $kind\" ] || { echo \"pscloud-bootstrap kind $(uname -sm)\"; exit 1; }; "
     "base=${XDG_CACHE_HOME:-$HOME/.cache}/pscloud; dir=$base/$hash; "
-    "if [ -f \"$dir/ready\" ]; then echo \"pscloud-bootstrap have\"; else "
+    "if [ -f \"$dir/ready\" ] && touch \"$dir/ready\"; then echo \"pscloud-bootstrap have\"; else "
     "new=$dir.$$; mkdir -p \"$new\" || { echo \"pscloud-bootstrap failed mkdir $new\"; exit 1; }; "
     "echo \"pscloud-bootstrap want\"; "
     "head -c \"$bytes\" | tar -xf - -C \"$new\" && : > \"$new/ready\" && mv -T \"$new\" \"$dir\" 2>/dev/null; "
     "rm -rf \"$new\"; "
     "[ -f \"$dir/ready\" ] || { echo \"pscloud-bootstrap failed to unpack $dir\"; exit 1; }; fi; "
     "echo \"pscloud-bootstrap run\"; "
-    "exec \"$dir/$loader\" --library-path \"$dir\" --argv0 pscloud \"$dir/pscloud\" task --silence-ms \"$silence\"'";
+    "exec \"$dir/$loader\" --library-path \"$dir\" --argv0 pscloud \"$dir/pscloud\" $words'";
 
 std::string machine_kind() {
   utsname name{};
@@ -119,12 +121,18 @@ void go_on(Opening& opening, const BundleBytes& bytes) {
   }
 }
 
-Result<AgentConnection> begin(const Host& host, const SshOptions& options, const BundleBytes& bytes) {
-  if (host.address == kLoopbackName) {
-    std::vector<std::string> command = own_program();
-    command.insert(command.end(), {"task", "--silence-ms", std::to_string(options.lost_after_s * 1000)});
-    return AgentConnection::open(host.name, command, inherited_environment());
-  }
+// On this machine, without ssh.
+Result<AgentConnection> begin_here(const Host& host, const std::vector<std::string>& words,
+                                   const std::vector<std::string>& environment) {
+  std::vector<std::string> command = own_program();
+  command.insert(command.end(), words.begin(), words.end());
+  return AgentConnection::open(host.name, command, environment);
+}
+
+// `words` are of ours: none has a space, and a shell reads nothing into them.
+Result<AgentConnection> begin(const Host& host, const SshOptions& options, const BundleBytes& bytes,
+                              const std::vector<std::string>& words) {
+  if (host.address == kLoopbackName) return begin_here(host, words, inherited_environment());
   std::vector<std::string> command = ssh_command(host, options, true);
   command.emplace_back(kBootstrap);
   const std::vector<std::string> environment = inherited_environment();
@@ -133,8 +141,7 @@ Result<AgentConnection> begin(const Host& host, const SshOptions& options, const
   command.front() = *ssh;
   auto connection = TRY(AgentConnection::open(host.name, command, environment));
   connection.stream().lines().send_line(fmt::format("{} {} {} {} {}", bytes.bundle().hash, bytes.get().size(),
-                                                    machine_kind(), bytes.bundle().loader,
-                                                    options.lost_after_s * 1000));
+                                                    machine_kind(), bytes.bundle().loader, fmt::join(words, " ")));
   return connection;
 }
 
@@ -201,8 +208,9 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
                                                        AgentHosts& agents, steady_clock::time_point deadline) {
   const BundleBytes bytes = TRY(BundleBytes::make());
   std::list<Opening> openings;
+  const std::vector<std::string> words{"task", "--silence-ms", std::to_string(options.lost_after_s * 1000)};
   for (const Host& host : hosts) {
-    auto connection = begin(host, options, bytes);
+    auto connection = begin(host, options, bytes, words);
     if (!connection) return connection.error();
     openings.push_back({host, *std::move(connection)});
     openings.back().ready = host.address == kLoopbackName;
@@ -233,6 +241,29 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
     if (!opening.wrong.empty()) wrong[opening.host.name] = opening.wrong;
   }
   return wrong;
+}
+
+Result<AgentConnection> open_program(const Host& host, const SshOptions& options, const std::vector<std::string>& words,
+                                     steady_clock::time_point deadline) {
+  // It could be taken for a flag of ssh.
+  if (host.address.starts_with('-')) return invalid("'{}' is no address of a host", host.address);
+  if (host.address == kLoopbackName) {
+    std::vector<std::string> environment = inherited_environment();
+    if (const char* home = std::getenv("PSCLOUD_HOME")) set_variable(environment, "PSCLOUD_HOME", home);
+    return begin_here(host, words, environment);
+  }
+  const BundleBytes bytes = TRY(BundleBytes::make());
+  Opening opening{host, TRY(begin(host, options, bytes, words))};
+  while (true) {
+    go_on(opening, bytes);
+    if (!opening.wrong.empty()) return unavailable("{}: {}", host.name, opening.wrong);
+    if (opening.ready) return *std::move(opening.connection);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()).count();
+    if (left <= 0) return timed_out("{} did not get ready in time", host.name);
+    std::vector<pollfd> polled;
+    opening.connection->add_to(polled);
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 1000)));
+  }
 }
 
 }  // namespace pscloud

@@ -33,4 +33,9 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
                                                        AgentHosts& agents,
                                                        std::chrono::steady_clock::time_point deadline);
 
+// Starts this program with `words` on one host in the same way, and gives its stdin and stdout. None of the words may
+// have a space in it.
+Result<AgentConnection> open_program(const Host& host, const SshOptions& options, const std::vector<std::string>& words,
+                                     std::chrono::steady_clock::time_point deadline);
+
 }  // namespace pscloud

@@ -63,7 +63,7 @@ Result<> KubernetesBackend::connect() {
 }
 
 Result<> KubernetesBackend::check(const Plan& plan) {
-  TRY(check_images(plan, "Kubernetes"));
+  TRY(check_containers(plan, "Kubernetes"));
   const auto files = TRY(container_files(plan, kSecretBytesMax));
   TRY(kube_objects(plan, options_, files, false));
   TRY(connect());

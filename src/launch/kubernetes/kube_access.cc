@@ -1,17 +1,14 @@
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/base64.h"
-#include "base/fd.h"
 #include "io/file_store.h"
 #include "launch/kubernetes/kube_api.h"
 #include "launch/process/spawn.h"
+#include "launch/process/tool.h"
 #include "net/address.h"
 
 namespace pscloud {
@@ -19,11 +16,7 @@ namespace {
 
 constexpr const char* kPodAccount = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr uint64_t kAccessBytesMax = 16 << 20;
-
-std::string environment_variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+constexpr std::chrono::seconds kKubectlPatience{30};
 
 Result<std::string> read_file_text(const std::string& path) {
   const auto store = make_local_store();
@@ -71,38 +64,21 @@ Result<std::string> data_or_file(const JsonValue& at, const std::string& name, c
 
 // By kubectl, which reads YAML, and merges several files.
 Result<std::string> kubeconfig_json(const KubeOptions& options) {
-  int ends[2];
-  if (::pipe(ends) != 0) return unavailable("cannot make a pipe: {}", errno_text(errno));
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  SpawnSpec kubectl;
-  kubectl.program = "/usr/bin/env";
-  kubectl.arguments = {"env", "kubectl", "config", "view", "--raw", "--flatten", "--output=json"};
-  if (!options.kubeconfig.empty()) kubectl.arguments.push_back("--kubeconfig=" + options.kubeconfig);
-  kubectl.environment = inherited_environment();
-  kubectl.stdout_fd = write_end.get();
-  kubectl.dies_with_us = true;
-  const pid_t pid = TRY(spawn(kubectl));
-  write_end = Fd();
-  std::string text;
-  char buffer[4096];
-  ssize_t count = 0;
-  while ((count = ::read(read_end.get(), buffer, sizeof buffer)) > 0 && text.size() < kAccessBytesMax) {
-    text.append(buffer, static_cast<size_t>(count));
-  }
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  if (status == 0) return text;
+  std::vector<std::string> words{"kubectl", "config", "view", "--raw", "--flatten", "--output=json"};
+  if (!options.kubeconfig.empty()) words.push_back("--kubeconfig=" + options.kubeconfig);
+  auto answer = tool_answer(words, "", kKubectlPatience);
+  if (answer) return answer;
   return invalid(
-      "kubectl, which reads kubeconfigs that are YAML, is not there or has failed; `kubectl config view --raw "
-      "--flatten -o json` elsewhere makes one that is read here");
+      "kubectl, which reads kubeconfigs that are YAML, does not: {}; `kubectl config view --raw --flatten -o json` "
+      "elsewhere makes one that is read here",
+      answer.error().message);
 }
 
 Result<KubeAccess> access_of_pod() {
   KubeAccess access;
   const std::string folder = kPodAccount;
-  access.server = fmt::format("https://{}:{}", environment_variable("KUBERNETES_SERVICE_HOST"),
-                              environment_variable("KUBERNETES_SERVICE_PORT"));
+  access.server =
+      fmt::format("https://{}:{}", own_variable("KUBERNETES_SERVICE_HOST"), own_variable("KUBERNETES_SERVICE_PORT"));
   access.token = without_end(TRY(read_file_text(folder + "/token")));
   access.http.ca_pem = TRY(read_file_text(folder + "/ca.crt"));
   access.name_space = without_end(TRY(read_file_text(folder + "/namespace")));
@@ -111,8 +87,8 @@ Result<KubeAccess> access_of_pod() {
 
 Result<KubeAccess> access_of_kubeconfig(const KubeOptions& options) {
   std::string file = options.kubeconfig;
-  if (file.empty()) file = environment_variable("KUBECONFIG");
-  if (file.empty()) file = environment_variable("HOME") + "/.kube/config";
+  if (file.empty()) file = own_variable("KUBECONFIG");
+  if (file.empty()) file = own_variable("HOME") + "/.kube/config";
   const auto text = read_file_text(file);
   if (!text && file.find(':') == std::string::npos) {
     return invalid(
@@ -169,7 +145,7 @@ Result<KubeAccess> find_kube(const KubeOptions& options) {
     if (!options.token_file.empty()) access.token = without_end(TRY(read_file_text(options.token_file)));
     if (!options.ca_file.empty()) access.http.ca_pem = TRY(read_file_text(options.ca_file));
     access = TRY(checked(std::move(access)));
-  } else if (options.kubeconfig.empty() && environment_variable("KUBECONFIG").empty() &&
+  } else if (options.kubeconfig.empty() && own_variable("KUBECONFIG").empty() &&
              ::access(fmt::format("{}/token", kPodAccount).c_str(), R_OK) == 0) {
     access = TRY(access_of_pod());
   } else {

@@ -54,7 +54,10 @@ Result<> KubeApi::create(const KubeObject& object) {
   request.method = "POST";
   request.headers.emplace_back("content-type", "application/json");
   request.body = object.json;
-  TRY(send(request));
+  const HttpResponse answer = TRY(client_.send(request));
+  // Names are the job's own: what is there already was made by a try whose answer did not come.
+  if (answer.status == 409 && answer.tries > 1) return {};
+  if (answer.status >= 400) return kube_error(access_, request, answer);
   return {};
 }
 

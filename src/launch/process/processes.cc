@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <sstream>
@@ -45,6 +48,35 @@ std::optional<ProcessStat> read_stat(pid_t pid) {
   fields >> stat.started;
   if (!fields) return std::nullopt;
   return stat;
+}
+
+// The same file once more, without a stream: it is read for every process of the machine, every two seconds.
+std::optional<ProcessUse> read_use(pid_t pid) {
+  const Fd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> bytes;
+  const ssize_t size = file ? ::read(file.get(), bytes.data(), bytes.size()) : -1;
+  if (size <= 0) return std::nullopt;
+  const std::string_view text(bytes.data(), static_cast<size_t>(size));
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  // proc(5): the third field is the state, a letter; behind it all are numbers.
+  constexpr size_t kFirst = 4, kParent = 4, kSession = 6, kUserTicks = 14, kChildrensSystemTicks = 17, kResident = 24;
+  std::array<int64_t, kResident + 1> fields{};
+  const char* at = text.data() + std::min(name_end + 3, text.size());
+  const char* const end = text.data() + text.size();
+  for (size_t i = kFirst; i <= kResident; ++i) {
+    while (at < end && *at == ' ') ++at;
+    const auto [next, error] = std::from_chars(at, end, fields[i]);
+    if (error != std::errc{}) return std::nullopt;
+    at = next;
+  }
+  ProcessUse use;
+  use.pid = pid;
+  use.parent = static_cast<pid_t>(fields[kParent]);
+  use.session = static_cast<pid_t>(fields[kSession]);
+  for (size_t i = kUserTicks; i <= kChildrensSystemTicks; ++i) use.ticks += static_cast<uint64_t>(fields[i]);
+  use.resident_pages = static_cast<uint64_t>(std::max<int64_t>(0, fields[kResident]));
+  return use;
 }
 
 std::string boot_id() {
@@ -94,6 +126,14 @@ std::optional<ProcessIdentity> identify_process(pid_t pid) {
 bool is_alive(const ProcessIdentity& process) {
   const auto now = identify_process(process.pid);
   return now && now->started == process.started;
+}
+
+std::vector<ProcessUse> all_process_uses() {
+  std::vector<ProcessUse> uses;
+  for (const pid_t pid : all_processes()) {
+    if (const auto use = read_use(pid)) uses.push_back(*use);
+  }
+  return uses;
 }
 
 bool has_entry(pid_t pid, std::string_view entry, bool prefix) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,6 +32,17 @@ std::vector<ProcessIdentity> processes_with_entry(std::string_view entry, bool p
 // The children of this process, those that it got because their own parents died too.
 std::vector<pid_t> own_children();
 bool has_entry(pid_t pid, std::string_view entry, bool prefix);
+
+// What a process has used so far.
+struct ProcessUse {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  pid_t session = 0;
+  uint64_t ticks = 0;  // of the CPU (_SC_CLK_TCK a second), with those of children that it has waited for
+  uint64_t resident_pages = 0;
+};
+// Of all processes of this machine, those that have ended and were not waited for too.
+std::vector<ProcessUse> all_process_uses();
 
 // SIGKILL to all that `find` names, again and again until it names none: what they start meanwhile too. False if some
 // are left after `timeout_ms`.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/fd.h"
 
@@ -122,6 +123,11 @@ Result<pid_t> spawn(const SpawnSpec& spec) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
   if (!ready) return ready.error();
   return why_not(spec, error);
+}
+
+std::string own_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 std::vector<std::string> inherited_environment() {

@@ -32,6 +32,9 @@ struct SpawnSpec {
 // kNotFound or kInvalid if the program cannot be run, kUnavailable if there can be no process at all.
 Result<pid_t> spawn(const SpawnSpec& spec);
 
+// A variable of our own environment; empty if it is not there.
+std::string own_variable(const char* name);
+
 // Our environment, without what would tell a new process that it is a node: PSCLOUD_* and DMLC_*.
 std::vector<std::string> inherited_environment();
 

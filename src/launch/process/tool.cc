@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -110,6 +111,19 @@ Result<ToolOutput> run_tool(const std::vector<std::string>& words, std::string_v
   }
   output.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return output;
+}
+
+std::vector<std::string> lines_of_tool(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r";
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const size_t begin = line.find_first_not_of(kSpaces);
+    if (begin == std::string_view::npos) continue;
+    lines.emplace_back(line.substr(begin, line.find_last_not_of(kSpaces) + 1 - begin));
+  }
+  return lines;
 }
 
 Result<std::string> tool_answer(const std::vector<std::string>& words, std::string_view input,

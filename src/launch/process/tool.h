@@ -26,4 +26,7 @@ Result<ToolOutput> run_tool(const std::vector<std::string>& words, std::string_v
 Result<std::string> tool_answer(const std::vector<std::string>& words, std::string_view input,
                                 std::chrono::milliseconds timeout);
 
+// What a tool has listed: its lines, without spaces around them and without empty ones.
+std::vector<std::string> lines_of_tool(std::string_view text);
+
 }  // namespace pscloud

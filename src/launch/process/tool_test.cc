@@ -44,5 +44,10 @@ TEST(Tool, ThatHangsIsEndedWithWhatItStarted) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
 }
 
+TEST(Tool, ListsAreReadWithoutSpacesAndEmptyLines) {
+  EXPECT_EQ(lines_of_tool("  12 \n\n \t\n13\r\n14"), (std::vector<std::string>{"12", "13", "14"}));
+  EXPECT_TRUE(lines_of_tool("").empty());
+}
+
 }  // namespace
 }  // namespace pscloud

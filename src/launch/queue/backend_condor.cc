@@ -50,16 +50,9 @@ std::string constraint_of(const std::string& batch_name) { return fmt::format("J
 
 // The jobs that are still in the queue, "12.0".
 Result<std::vector<std::string>> jobs_of(const std::string& batch_name) {
-  const std::string text = TRY(tool_answer({"condor_q", "-constraint", constraint_of(batch_name), "-format", "%d.",
-                                            "ClusterId", "-format", "%d\n", "ProcId"},
-                                           "", kCondorPatience));
-  std::vector<std::string> jobs;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) jobs.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return jobs;
+  return lines_of_tool(TRY(tool_answer({"condor_q", "-constraint", constraint_of(batch_name), "-format", "%d.",
+                                        "ClusterId", "-format", "%d\n", "ProcId"},
+                                       "", kCondorPatience)));
 }
 
 Result<> make_private_folder(const std::string& path) {
@@ -108,11 +101,7 @@ Result<> CondorBackend::check(const Plan& plan) {
   if (machines->out.empty()) return unavailable("the pool of HTCondor has no machine that takes jobs");
   TRY(tool_answer({"condor_q", "-totals"}, "", kCondorPatience));
   TRY(check_files(plan));
-  if (options_.shared.empty()) return {};
-  const std::string probe = ".probe-" + plan.job;
-  const auto folder = SharedFolder::make(options_.shared, probe);
-  if (!folder) return invalid("{}: choose another by condor:folder=...", folder.error().message);
-  return SharedFolder::remove(folder->path());
+  return options_.shared.empty() ? Result<>() : check_shared(options_.shared, "condor:folder");
 }
 
 Result<std::string> CondorBackend::preview(const Plan& plan) {

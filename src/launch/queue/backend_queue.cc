@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/check.h"
@@ -66,6 +68,15 @@ Result<> QueueBackend::check_files(const Plan& plan) {
   }
   if (missing.empty()) return {};
   return invalid("not there to be copied: {}", fmt::join(missing, ", "));
+}
+
+Result<> QueueBackend::check_shared(const std::string& shared, std::string_view option) {
+  fs::path nearest = shared;
+  std::error_code failure;
+  while (!fs::exists(nearest, failure) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  if (::access((nearest / ".").c_str(), W_OK | X_OK) == 0) return {};
+  return invalid("cannot make a folder in {}: {}; choose another by {}=...", nearest.string(), errno_text(errno),
+                 option);
 }
 
 Result<FolderWatch*> QueueBackend::meet_in_folder(const Plan& plan, const std::string& shared, FolderTimes times,

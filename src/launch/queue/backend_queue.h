@@ -30,6 +30,9 @@ class QueueBackend : public Backend {
 
   // kInvalid names the files of the plan that are not there.
   static Result<> check_files(const Plan& plan);
+  // kInvalid if no folder can be made in `shared`, which is perhaps to be made too. Makes nothing: what is made stands
+  // in a ledger, and a check has none.
+  static Result<> check_shared(const std::string& shared, std::string_view option);
 
   // Removes a folder that clean() finds in the ledger.
   static Result<> remove_folder(const LedgerEntry& entry, Ledger& ledger);

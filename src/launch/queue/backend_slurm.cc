@@ -90,29 +90,16 @@ Result<std::vector<SlurmState>> states_of(const std::string& job) {
 
 // The numbers of the user's jobs that wait or run and are called so.
 Result<std::vector<std::string>> jobs_named(const std::string& name) {
-  const std::string text =
-      TRY(tool_answer({"squeue", "--noheader", "--me", "--name=" + name, "--format=%A"}, "", kSlurmPatience));
-  std::vector<std::string> jobs;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string job = text.substr(begin, end - begin);
-    std::erase(job, ' ');
-    if (!job.empty()) jobs.push_back(std::move(job));
-    begin = end + 1;
-  }
+  std::vector<std::string> jobs = lines_of_tool(
+      TRY(tool_answer({"squeue", "--noheader", "--me", "--name=" + name, "--format=%A"}, "", kSlurmPatience)));
   // As numbers: the components of a job have theirs one after the other.
   std::ranges::sort(jobs, {}, [](const std::string& job) { return std::pair(job.size(), job); });
   return jobs;
 }
 
 Result<> check_partition(const std::string& wanted) {
-  const std::string text = TRY(tool_answer({"sinfo", "--noheader", "--format=%R"}, "", kSlurmPatience));
-  std::vector<std::string> known;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    known.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string> known =
+      lines_of_tool(TRY(tool_answer({"sinfo", "--noheader", "--format=%R"}, "", kSlurmPatience)));
   if (wanted.empty() || std::ranges::find(known, wanted) != known.end()) return {};
   const std::string near = suggest(wanted, known);
   return invalid("Slurm has no partition '{}'{}; there are {}", wanted,
@@ -142,11 +129,7 @@ Result<> SlurmBackend::check(const Plan& plan) {
     code = partition.error().code;
   }
   if (const auto files = check_files(plan); !files) wrong.push_back(files.error().message);
-  const std::string probe = fmt::format("{}/.probe-{}", shared_, plan.job);
-  if (const auto folder = SharedFolder::make(shared_, fmt::format(".probe-{}", plan.job)); !folder) {
-    wrong.push_back(folder.error().message + ": choose another by slurm:folder=...");
-  }
-  TRY(SharedFolder::remove(probe));
+  if (const auto folder = check_shared(shared_, "slurm:folder"); !folder) wrong.push_back(folder.error().message);
   if (wrong.empty()) return {};
   return Error{code, fmt::format("{}", fmt::join(wrong, "\n"))};
 }

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "launch/process/write_all.h"
 
 namespace pscloud {
 namespace {
@@ -37,16 +38,6 @@ Result<Fd> open_anew(const std::string& path, int flags) {
     if (errno != ESTALE && errno != EINTR) break;
   }
   return shared_file_error(path, errno);
-}
-
-Result<> write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return shared_file_error(path, errno);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return {};
 }
 
 // "ep.worker-3.0.json" with the begin "ep." and the end ".json".
@@ -142,7 +133,7 @@ Result<std::string> SharedFolder::write_aside(std::string_view name, std::string
   const std::string aside = path_of(fmt::format(".{}.{:016x}", name, Random::from_system().next()));
   const Fd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!fd) return shared_file_error(aside, errno);
-  auto written = write_all(fd.get(), content, aside);
+  auto written = write_all(fd.get(), content).at(aside);
   // On NFS this is also when the bytes reach the server, or do not.
   if (written && ::fsync(fd.get()) != 0) written = shared_file_error(aside, errno);
   if (!written) {

@@ -21,11 +21,11 @@ constexpr milliseconds kLookAtTasks{200};
 constexpr milliseconds kLookAtNodes{2000};
 constexpr milliseconds kOpenAgain{1000};
 constexpr milliseconds kEngineAway{60000};
-constexpr milliseconds kLastLines{200};         // for the rest of a log that nobody can ask for any more
 constexpr uint64_t kRestOfLogMax = 256 << 20;   // what the stream had not brought yet
 constexpr uint64_t kSwarmFileMax = 500 * 1000;  // of a swarm's secrets and configs
 constexpr uint16_t kHostPortLow = 20000;        // below those that Linux gives out by itself
 constexpr uint16_t kHostPortHigh = 32767;
+constexpr const char* kNowhere = "nowhere";                     // no node has this id
 constexpr std::string_view kExitWords = "task: non-zero exit";  // says only what the code says
 
 bool is_over(std::string_view state) {
@@ -65,7 +65,7 @@ Result<> SwarmBackend::connect() {
 }
 
 Result<> SwarmBackend::check(const Plan& plan) {
-  TRY(check_images(plan, "a swarm"));
+  TRY(check_containers(plan, "a swarm"));
   TRY(container_files(plan, kSwarmFileMax));
   TRY(connect());
   const std::string& where = engine_->address().text;
@@ -167,6 +167,9 @@ Result<> SwarmBackend::make_service(const PlannedTask& planned, const ClusterVie
   Task task(planned.spec.id);
   task.address = place.address;
   task.service = answer["ID"].text();
+  SwarmPlace nowhere = place;
+  nowhere.node = kNowhere;
+  task.nowhere = swarm_service_json(*plan_, planned, container, options_, nowhere, secrets, configs);
   ids_[task.service] = planned.spec.id;
   tasks_.emplace(planned.spec.id, std::move(task));
   return {};
@@ -177,6 +180,7 @@ Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
   plan_ = &plan;
   const auto files = TRY(container_files(plan, kSwarmFileMax));
   TRY(ledger.intend(kSwarmEntry, {{"host", engine_->address().text}, {"job", plan.job}}));
+  own_node_ = TRY(engine_->get("/info"))["Swarm"]["NodeID"].text();
   const JsonValue nodes = TRY(engine_->get("/nodes"));
   for (const JsonValue& node : nodes.items()) nodes_[node["ID"].text()] = node["Description"]["Hostname"].text();
   std::string network;
@@ -196,19 +200,41 @@ Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
 
 Result<> SwarmBackend::release(const ClusterView&) { return {}; }
 
-// The engines of the nodes send SIGTERM, and SIGKILL after the grace that the service was made with: a swarm knows no
-// other way, and so `at_once` is the same.
-Result<> SwarmBackend::stop(TaskId id, bool) {
+// The service stays until the task has ended and its log was read: an engine ends a log with its service, and what a
+// program says when it is told to stop would be lost.
+Result<> SwarmBackend::stop(TaskId id, bool at_once) {
   const auto found = tasks_.find(id);
-  if (found == tasks_.end() || found->second.over || found->second.stopping) return {};
-  TRY(engine_->remove("/services/" + found->second.service));
-  found->second.stopping = true;
+  if (found == tasks_.end() || found->second.over || found->second.last) return {};
+  Task& task = found->second;
+  const bool first = !std::exchange(task.stopping, true);
+  if (!task.running) return engine_->remove("/services/" + task.service);
+  // By the engine that we speak to it goes at once; a swarm would wait up to three seconds.
+  if (task.node == own_node_ && !task.container.empty()) {
+    const auto sent = engine_->post(fmt::format("/containers/{}/kill", task.container), "",
+                                    {{"signal", at_once ? "SIGKILL" : "SIGTERM"}});
+    if (sent) return {};
+    log_debug("{}: {}", id.text(), sent.error().message);  // it has just ended, say
+  }
+  // Its engine sends SIGKILL after the grace that the service was made with; a swarm knows no way to have it sooner.
+  return first ? end_elsewhere(task) : Result<>();
+}
+
+// On other nodes only the swarm itself can end a task: it does when the service wants to be where no node is. Unlike
+// one whose service is removed or scaled down, such a task stays as it ended, with its log.
+Result<> SwarmBackend::end_elsewhere(const Task& task) {
+  const std::string path = "/services/" + task.service;
+  const JsonValue service = TRY(engine_->get(path));
+  const std::string version = fmt::to_string(service["Version"]["Index"].integer());
+  if (const auto updated = engine_->post(path + "/update", task.nowhere, {{"version", version}}); !updated) {
+    log_warning("{}; its last lines may be lost", updated.error().message);
+    return engine_->remove(path);
+  }
   return {};
 }
 
 void SwarmBackend::open_logs(Time now) {
   for (auto& [id, task] : tasks_) {
-    if (task.stream != 0 || task.over || task.stopping || now < task.open_again) continue;
+    if (task.stream != 0 || task.over || now < task.open_again) continue;
     task.log.begin_stream();
     task.stream = streams_->open(engine_->request(
         fmt::format("/services/{}/logs", task.service),
@@ -228,11 +254,10 @@ void SwarmBackend::take_log(HttpStreams::Event event, Events& events) {
   task.open_again = std::chrono::steady_clock::now() + kOpenAgain;
 }
 
-// A stream that is followed does not tell where it ends: all that there is, is asked for once more. Of a service that
-// is gone nobody can ask, but the stream brings what was written before, in kLastLines; of a task that is lost there is
-// nobody to ask.
+// A stream that is followed does not tell where it ends: all that there is, is asked for once more. Of a task that is
+// lost, or whose service is gone, there is nobody to ask.
 void SwarmBackend::read_rest_of_log(TaskId id, Task& task, Events& events) {
-  if (!task.stopping && task.last->kind == TaskEvent::Kind::kExited) {
+  if (task.running && task.last->kind == TaskEvent::Kind::kExited) {
     const auto rest = engine_->get_bytes(
         fmt::format("/services/{}/logs", task.service),
         {{"stdout", "1"}, {"stderr", "1"}, {"timestamps", "1"}, {"since", task.log.since()}}, kRestOfLogMax);
@@ -244,20 +269,13 @@ void SwarmBackend::read_rest_of_log(TaskId id, Task& task, Events& events) {
   task.log.end(events);
 }
 
-void SwarmBackend::finish_soon(TaskId id, Task& task, TaskEvent last) {
-  last.task = id;
-  task.last = std::move(last);
-  task.finish_at = std::chrono::steady_clock::now() + (task.stopping ? kLastLines : milliseconds(0));
-}
-
-void SwarmBackend::finish_due(Time now, Events& events) {
+void SwarmBackend::finish_ended(Events& events) {
   for (auto& [id, task] : tasks_) {
-    if (task.over || !task.last || now < task.finish_at) continue;
+    if (task.over || !task.last) continue;
     read_rest_of_log(id, task, events);
     task.over = true;
     events.push_back(*std::move(task.last));
     // At once: a swarm that elects a new manager would start it again. What fails here is found by clean().
-    if (task.stopping) continue;
     if (const auto removed = engine_->remove("/services/" + task.service); !removed) {
       log_warning("{}: {}", id.text(), removed.error().message);
     }
@@ -270,22 +288,25 @@ void SwarmBackend::take_end(TaskId id, Task& task, const JsonValue& state, Event
   const int64_t code = status["ContainerStatus"]["ExitCode"].integer();
   const std::string& word = status["State"].text();
   if (word == "complete" || (word == "shutdown" && task.stopping)) {
-    return finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)});
+    task.last = {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)};
+    return;
   }
   if (code > 0) {
     if (!why.empty() && !why.starts_with(kExitWords)) {
       events.push_back({.kind = TaskEvent::Kind::kLine, .task = id, .text = "pscloud: " + why, .is_stderr = true});
     }
-    return finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)});
+    task.last = {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)};
+    return;
   }
   const std::string reason = word == "orphaned" || word == "shutdown"
                                  ? fmt::format("{} has given it up", nodes_[task.node])
                                  : why_rejected(plan_->find(id)->image, nodes_[task.node], why);
-  finish_soon(id, task, {.kind = TaskEvent::Kind::kLost, .task = id, .text = reason});
+  task.last = {.kind = TaskEvent::Kind::kLost, .task = id, .text = reason};
 }
 
 void SwarmBackend::take_state(TaskId id, Task& task, const JsonValue& state, Events& events) {
   const std::string& word = state["Status"]["State"].text();
+  task.container = state["Status"]["ContainerStatus"]["ContainerID"].text();
   if (task.node.empty() && !state["NodeID"].text().empty()) {
     task.node = state["NodeID"].text();
     events.push_back({.kind = TaskEvent::Kind::kPlaced, .task = id, .host = nodes_[task.node]});
@@ -326,10 +347,9 @@ Result<> SwarmBackend::look_at_tasks(Events& events) {
   for (auto& [id, task] : tasks_) {
     if (task.over || task.last || seen.contains(id)) continue;
     if (task.stopping) {
-      finish_soon(id, task, {.kind = TaskEvent::Kind::kExited, .task = id, .signal = SIGTERM});
+      task.last = {.kind = TaskEvent::Kind::kExited, .task = id, .signal = SIGTERM};
     } else if (!task.number.empty()) {
-      finish_soon(id, task,
-                  {.kind = TaskEvent::Kind::kLost, .task = id, .text = "somebody else has removed its service"});
+      task.last = {.kind = TaskEvent::Kind::kLost, .task = id, .text = "somebody else has removed its service"};
     }
   }
   return {};
@@ -345,8 +365,7 @@ Result<> SwarmBackend::look_at_nodes() {
   }
   for (auto& [id, task] : tasks_) {
     if (task.over || task.last || !down.contains(task.node)) continue;
-    finish_soon(id, task,
-                {.kind = TaskEvent::Kind::kLost, .task = id, .text = fmt::format("{} is down", nodes_[task.node])});
+    task.last = {.kind = TaskEvent::Kind::kLost, .task = id, .text = fmt::format("{} is down", nodes_[task.node])};
   }
   return {};
 }
@@ -367,22 +386,14 @@ Result<> SwarmBackend::look_if_due(Time now, Events& events) {
   return looked;
 }
 
-SwarmBackend::Time SwarmBackend::next_finish() const {
-  Time next = Time::max();
-  for (const auto& [id, task] : tasks_) {
-    if (!task.over && task.last) next = std::min(next, task.finish_at);
-  }
-  return next;
-}
-
 Result<std::vector<TaskEvent>> SwarmBackend::wait(Time deadline, int wake_fd) {
   Events events;
   while (true) {
     const Time now = std::chrono::steady_clock::now();
     TRY(look_if_due(now, events));
-    finish_due(std::chrono::steady_clock::now(), events);
+    finish_ended(events);
     open_logs(now);
-    const Time until = events.empty() ? std::min({deadline, look_at_tasks_, next_finish()}) : now;
+    const Time until = events.empty() ? std::min(deadline, look_at_tasks_) : now;
     auto arrived = streams_->wait(until, wake_fd);
     for (HttpStreams::Event& event : arrived) take_log(std::move(event), events);
     // Less than asked for and nothing has come: it was woken.

@@ -38,18 +38,19 @@ class SwarmBackend final : public Backend {
     explicit Task(TaskId id) : log(id) {}
 
     Address address = {};
-    std::string service = {};  // its id
-    std::string number = {};   // the id of its one task in the swarm; empty: not seen yet
+    std::string service = {};    // its id
+    std::string nowhere = {};    // the service again, with a place that there is not
+    std::string number = {};     // the id of its one task in the swarm; empty: not seen yet
+    std::string container = {};  // on that node
     std::string node = {};
     std::string trouble = {};  // why it waits
     SwarmLog log;
     uint64_t stream = 0;   // of its log; 0: none is open
     Time open_again = {};  // when it is 0
     bool running = false;
-    std::optional<TaskEvent> last = {};  // it has ended; told once its log has come, at `finish_at` at the latest
-    Time finish_at = {};
-    bool stopping = false;  // the service was removed
-    bool over = false;      // its end was told
+    std::optional<TaskEvent> last = {};  // it has ended; told once its log has come
+    bool stopping = false;               // it was told to end
+    bool over = false;                   // its end was told
   };
   using Events = std::vector<TaskEvent>;
 
@@ -63,12 +64,11 @@ class SwarmBackend final : public Backend {
   void open_logs(Time now);
   void take_log(HttpStreams::Event event, Events& events);
   void read_rest_of_log(TaskId id, Task& task, Events& events);
-  void finish_due(Time now, Events& events);
-  Time next_finish() const;
+  void finish_ended(Events& events);
+  Result<> end_elsewhere(const Task& task);
   Result<> look_at_tasks(Events& events);
   void take_state(TaskId id, Task& task, const JsonValue& state, Events& events);
   void take_end(TaskId id, Task& task, const JsonValue& state, Events& events);
-  static void finish_soon(TaskId id, Task& task, TaskEvent last);
   Result<> look_at_nodes();
   Result<> look_if_due(Time now, Events& events);
 
@@ -76,6 +76,7 @@ class SwarmBackend final : public Backend {
   std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<HttpStreams> streams_;
   const Plan* plan_ = nullptr;  // borrowed at start()
+  std::string own_node_;        // of the engine that we speak to
   std::map<TaskId, Task> tasks_;
   std::map<std::string, std::string> nodes_;  // id: host name
   std::map<std::string, SwarmFile> secrets_;  // by content, since many tasks have the same

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/mutex.h"
@@ -16,6 +17,9 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+// A log with one line.
+const std::string kBye = std::string("\1\0\0\0\0\0\0\x23", 8) + "2026-11-17T09:19:19.547457094Z bye\n";
 
 // An engine that answers as tests want; tests/cluster/swarm_test.py has real ones.
 class SwarmBackendTest : public testing::Test {
@@ -53,8 +57,16 @@ class SwarmBackendTest : public testing::Test {
     if (is("POST /networks/create")) return ScriptedHttpServer::text(201, R"({"Id":"net1"})");
     if (is("POST /services/create")) return ScriptedHttpServer::text(201, R"({"ID":"s1"})");
     if (is("GET /services/s1/logs")) return ScriptedHttpServer::text(200, log_);
+    if (is("GET /services/s1 ")) return ScriptedHttpServer::text(200, R"({"ID":"s1","Version":{"Index":17}})");
     if (is("GET /tasks")) return ScriptedHttpServer::text(200, tasks_);
     if (is("GET /services")) return ScriptedHttpServer::text(200, services_);
+    // It ends as soon as it is told to, and a swarm has another in its place, which waits for ever.
+    if (is("POST /services/s1/update?version=17 ") || is("POST /containers/c1/kill?")) {
+      tasks_ = R"([{"ID":"t1","ServiceID":"s1","NodeID":")" + node_ + R"(","Status":{"State":"shutdown"}},
+                   {"ID":"t2","ServiceID":"s1","Status":{"State":"pending","Err":"no suitable node"}}])";
+      log_ = kBye;
+      return ScriptedHttpServer::text(200, "{}");
+    }
     if (is("GET /")) return ScriptedHttpServer::text(200, "[]");
     if (is("DELETE /services/s1")) services_ = tasks_ = "[]";
     return ScriptedHttpServer::text(200, "");
@@ -62,7 +74,7 @@ class SwarmBackendTest : public testing::Test {
 
   void set_task(const std::string& status) {
     MutexLock lock(mutex_);
-    tasks_ = R"([{"ID":"t1","ServiceID":"s1","NodeID":"n1","Status":)" + status + "}]";
+    tasks_ = R"([{"ID":"t1","ServiceID":"s1","NodeID":")" + node_ + R"(","Status":)" + status + "}]";
   }
 
   // Until one of the kind has come; all that has.
@@ -84,7 +96,8 @@ class SwarmBackendTest : public testing::Test {
   Ledger ledger_;
   Plan plan_;
   Mutex mutex_;
-  std::string info_ = R"({"Swarm":{"LocalNodeState":"active","ControlAvailable":true}})";
+  std::string info_ = R"({"Swarm":{"LocalNodeState":"active","ControlAvailable":true,"NodeID":"n1"}})";
+  std::string node_ = "n1";  // of the task
   std::string node_state_ = "ready";
   std::string tasks_ = "[]";
   std::string services_ = R"([{"ID":"s1","Spec":{"Name":"r-j1-worker-0","Labels":{"pscloud.job":"j1"}}},
@@ -107,7 +120,7 @@ TEST_F(SwarmBackendTest, TellsATasksWayAndRemovesItsServiceAtTheEnd) {
   EXPECT_EQ(begun[1].address.text(), "worker-0:20000");
   {
     MutexLock lock(mutex_);
-    log_ = std::string("\1\0\0\0\0\0\0\x23", 8) + "2026-11-17T09:19:19.547457094Z bye\n";
+    log_ = kBye;
   }
   set_task(R"j({"State":"failed","Err":"task: non-zero exit (7)","ContainerStatus":{"ExitCode":7}})j");
   const auto ended = events_until(swarm, TaskEvent::Kind::kExited);
@@ -136,13 +149,36 @@ TEST_F(SwarmBackendTest, ANodeThatIsDownLosesItsTasks) {
   EXPECT_EQ(events_until(swarm, TaskEvent::Kind::kLost).back().text, "node1 is down");
 }
 
-TEST_F(SwarmBackendTest, WhatIsStoppedHasEndedWhenItIsGone) {
-  SwarmBackend swarm = backend();
-  ASSERT_TRUE(swarm.start(plan_, ledger_));
-  set_task(R"({"State":"running"})");
-  events_until(swarm, TaskEvent::Kind::kRunning);
-  ASSERT_TRUE(swarm.stop({TaskRole::kWorker, 0}, false));
-  EXPECT_EQ(events_until(swarm, TaskEvent::Kind::kExited).back().signal, SIGTERM);
+TEST_F(SwarmBackendTest, WhatIsStoppedIsReadToItsLastLine) {
+  for (const char* node : {"n1", "n2"}) {  // the engine's own, and one that only the swarm can reach
+    SwarmBackend swarm = backend();
+    {
+      MutexLock lock(mutex_);
+      node_ = node;
+      log_.clear();
+    }
+    ASSERT_TRUE(swarm.start(plan_, ledger_));
+    set_task(R"({"State":"running","ContainerStatus":{"ContainerID":"c1"}})");
+    events_until(swarm, TaskEvent::Kind::kRunning);
+    ASSERT_TRUE(swarm.stop({TaskRole::kWorker, 0}, false));
+    const auto ended = events_until(swarm, TaskEvent::Kind::kExited);
+    EXPECT_EQ(ended.front().text, "bye") << node;
+    EXPECT_EQ(ended.back().code, 0);
+    const auto requests = engine_.requests();
+    EXPECT_EQ(std::ranges::count_if(requests, [](const auto& r) { return r.starts_with("DELETE /services/s1 "); }),
+              node == std::string("n1") ? 1 : 2);
+  }
+  EXPECT_THAT(engine_.requests(), Contains(StartsWith("POST /containers/c1/kill?signal=SIGTERM ")));
+  EXPECT_THAT(engine_.requests(), Contains(HasSubstr("node.id==nowhere")));
+}
+
+TEST_F(SwarmBackendTest, WhatIsNotTextIsRefusedBeforeAnythingIsMade) {
+  plan_.tasks[0].spec.command = {"cat", "\xff"};
+  EXPECT_THAT(backend().check(plan_).error().message, HasSubstr("the argument '\\xff' of worker-0 is not UTF-8"));
+  plan_.tasks[0].spec.command = {};
+  plan_.tasks[0].spec.environment = {{"NAME", "\xff"}};
+  EXPECT_THAT(backend().check(plan_).error().message, HasSubstr("the variable NAME of worker-0 is not UTF-8"));
+  EXPECT_THAT(engine_.requests(), ElementsAre());
 }
 
 TEST_F(SwarmBackendTest, CleansAfterAnotherProcessAndTouchesOnlyWhatIsOurs) {

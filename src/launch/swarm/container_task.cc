@@ -14,16 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Later words win, as everywhere.
-void put_variable(Variables& variables, const std::string& name, const std::string& value) {
-  const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
-  if (found == variables.end()) {
-    variables.emplace_back(name, value);
-  } else {
-    found->second = value;
-  }
-}
-
 std::string secret_path(const TaskFile& file) {
   constexpr std::string_view kOfFlag = "secrets/";  // --secret NAME
   std::string_view name = file.name;
@@ -85,11 +75,23 @@ Result<ContainerUser> parse_container_user(std::string_view text) {
   return invalid("'{}' is no user of a container: numbers, such as 1000 or 1000:1000", text);
 }
 
-Result<> check_images(const Plan& plan, std::string_view kind) {
+Result<> check_containers(const Plan& plan, std::string_view kind) {
   for (const PlannedTask& task : plan.tasks) {
-    if (!task.image.empty()) continue;
-    return invalid("{} has no image, and {} runs nothing else: name one by --image; `pscloud image build` makes ours",
-                   task.spec.id.text(), kind);
+    const std::string id = task.spec.id.text();
+    if (task.image.empty()) {
+      return invalid("{} has no image, and {} runs nothing else: name one by --image; `pscloud image build` makes ours",
+                     id, kind);
+    }
+    const auto refuse = [&](std::string_view what) {
+      return invalid("{} of {} is not UTF-8, and {} takes nothing else: put the bytes into a file or a secret", what,
+                     id, kind);
+    };
+    for (const std::string& word : task.spec.command) {
+      if (!is_utf8(word)) return refuse(fmt::format("the argument '{}'", escape_controls(word)));
+    }
+    for (const auto& [name, value] : task.spec.environment) {
+      if (!is_utf8(name) || !is_utf8(value)) return refuse(fmt::format("the variable {}", escape_controls(name)));
+    }
   }
   return {};
 }

@@ -47,8 +47,9 @@ struct ContainerUser {
 };
 Result<ContainerUser> parse_container_user(std::string_view text);
 
-// kInvalid names a task without an image.
-Result<> check_images(const Plan& plan, std::string_view kind);
+// kInvalid names a task without an image, or an argument or variable that is not UTF-8: APIs of clusters take nothing
+// else.
+Result<> check_containers(const Plan& plan, std::string_view kind);
 
 // The files of a plan, read here: small ones only, since the cluster itself keeps them. kInvalid for more than
 // `bytes_max`.

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
 #include "base/json.h"
 #include "io/aws_signature.h"
 #include "io/file_store.h"
+#include "launch/process/spawn.h"
 #include "launch/swarm/ssh_dial.h"
 #include "net/address.h"
 
@@ -21,17 +21,12 @@ constexpr uint64_t kPemBytesMax = 1 << 20;
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
 constexpr std::chrono::seconds kWorkStall{600};  // without a word
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 Result<EngineAddress> tcp_engine(EngineAddress engine, std::string_view rest) {
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const bool has_port = rest.rfind(':') != std::string_view::npos && !rest.ends_with(']');
   const std::string text = has_port ? std::string(rest) : fmt::format("{}:{}", rest, kTlsPort);
   const Address address = TRY(parse_address(text).at(engine.text));
-  const bool tls = !variable("DOCKER_TLS_VERIFY").empty() || !variable("DOCKER_CERT_PATH").empty();
+  const bool tls = !own_variable("DOCKER_TLS_VERIFY").empty() || !own_variable("DOCKER_CERT_PATH").empty();
   if (!tls) {
     if (!is_loopback(address.host)) {
       return invalid(
@@ -43,8 +38,8 @@ Result<EngineAddress> tcp_engine(EngineAddress engine, std::string_view rest) {
     engine.url = "http://" + address.text();
     return engine;
   }
-  std::string folder = variable("DOCKER_CERT_PATH");
-  if (folder.empty()) folder = variable("HOME") + "/.docker";
+  std::string folder = own_variable("DOCKER_CERT_PATH");
+  if (folder.empty()) folder = own_variable("HOME") + "/.docker";
   const auto read = [&](const char* name) -> Result<std::string> {
     const auto store = make_local_store();
     const auto input = store->open(fmt::format("{}/{}", folder, name), {});
@@ -77,7 +72,7 @@ Error engine_error(const std::string& engine, const HttpRequest& request, std::s
 
 Result<EngineAddress> find_engine(const std::string& host) {
   EngineAddress engine;
-  engine.text = !host.empty() ? host : variable("DOCKER_HOST");
+  engine.text = !host.empty() ? host : own_variable("DOCKER_HOST");
   if (engine.text.empty()) engine.text = kDefaultHost;
   engine.http.tries = 4;
   engine.http.proxy = false;

@@ -1,11 +1,10 @@
 #include "launch/swarm/registry_auth.h"
 
-#include <cstdlib>
-
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/json_value.h"
 #include "io/file_store.h"
+#include "launch/process/spawn.h"
 
 namespace pscloud {
 namespace {
@@ -14,10 +13,8 @@ constexpr const char* kDockerHub = "https://index.docker.io/v1/";
 constexpr uint64_t kConfigBytesMax = 1 << 20;
 
 std::string config_path() {
-  const char* folder = std::getenv("DOCKER_CONFIG");
-  if (folder != nullptr) return std::string(folder) + "/config.json";
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) + "/.docker/config.json";
+  const std::string folder = own_variable("DOCKER_CONFIG");
+  return (folder.empty() ? own_variable("HOME") + "/.docker" : folder) + "/config.json";
 }
 
 }  // namespace

@@ -1,0 +1,244 @@
+#include "launch/cloud/aws_api.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "io/scripted_http_server.h"
+#include "launch/cloud/cloud_prices.h"
+#include "launch/cloud/cloud_sweep.h"
+
+namespace pscloud {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+AwsVariables test_variables(std::map<std::string, std::string> more) {
+  std::map<std::string, std::string> variables{{"AWS_ACCESS_KEY_ID", "KEY"},
+                                               {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+                                               {"AWS_EC2_METADATA_DISABLED", "true"},
+                                               {"AWS_MAX_ATTEMPTS", "3"}};
+  variables.merge(more);
+  return [variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? "" : found->second;
+  };
+}
+
+AwsApi api_of(const ScriptedHttpServer& server) {
+  return AwsApi::open({.environment = test_variables({{"AWS_ENDPOINT_URL", server.url()}})}).value();
+}
+
+std::string refusal_answer(int status, const std::string& code, const std::string& message = "") {
+  return ScriptedHttpServer::text(status, "<?xml version=\"1.0\"?>\n<Response><Errors><Error><Code>" + code +
+                                              "</Code><Message>" + message + "</Message></Error></Errors></Response>");
+}
+
+std::string action_of(const std::string& request) {
+  const size_t at = request.find("Action=") + 7;
+  return request.substr(at, request.find_first_of("& \r\n", at) - at);
+}
+
+TEST(AwsApi, ACallIsASignedForm) {
+  ScriptedHttpServer server([](const std::string&) { return ScriptedHttpServer::text(200, "<R><a>1</a></R>"); });
+  AwsApi api = api_of(server);
+  Ec2Form form;
+  form.set("VpcId", "vpc-1").filter("tag:x y", {"a&b", "c"}).tags({"subnet"}, {{"Name", "n m"}});
+  EXPECT_EQ(api.call("CreateSubnet", form).value().text_of("a"), "1");
+  const std::string request = server.requests().at(0);
+  EXPECT_TRUE(request.starts_with("POST / HTTP/1.1"));
+  EXPECT_THAT(request, HasSubstr("Credential=KEY/"));
+  EXPECT_THAT(request, HasSubstr("/us-east-1/ec2/aws4_request"));
+  EXPECT_THAT(request, HasSubstr("Filter.1.Name=tag%3Ax+y&Filter.1.Value.1=a%26b&Filter.1.Value.2=c"));
+  EXPECT_THAT(request, HasSubstr("TagSpecification.1.ResourceType=subnet&TagSpecification.1.Tag.1.Key=Name"));
+  EXPECT_THAT(request, HasSubstr("Version=2016-11-15"));
+  EXPECT_EQ(request.find("SECRET"), std::string::npos);
+}
+
+TEST(AwsApi, WhatIsThrottledIsRepeatedAndARefusalIsNot) {
+  for (const auto& [status, code] : {std::pair(400, "Throttling"), {503, "RequestLimitExceeded"}}) {
+    int asked = 0;
+    ScriptedHttpServer server([&, status = status, code = code](const std::string&) {
+      return ++asked < 3 ? refusal_answer(status, code) : ScriptedHttpServer::text(200, "<R/>");
+    });
+    EXPECT_TRUE(api_of(server).call("DescribeVpcs")) << code;
+    EXPECT_EQ(asked, 3);
+  }
+  int asked = 0;
+  ScriptedHttpServer server([&](const std::string&) {
+    ++asked;
+    return refusal_answer(400, "InvalidGroup.Duplicate", "it is there");
+  });
+  const Ec2Answer answer = api_of(server).ask("CreateSecurityGroup").value();
+  EXPECT_EQ(answer.refused, "InvalidGroup.Duplicate");
+  EXPECT_THAT(answer.error.message, HasSubstr("it is there"));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(AwsApi, AnAnswerThatIsLostIsAskedForAgain) {
+  int asked = 0;
+  ScriptedHttpServer server(
+      [&](const std::string&) { return ++asked == 1 ? "" : ScriptedHttpServer::text(200, "<R/>"); });
+  EXPECT_TRUE(api_of(server).call("RunInstances"));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(AwsApi, WhatIsDeniedIsNamed) {
+  std::string message = "You are not authorized to perform this operation.";
+  ScriptedHttpServer server([&](const std::string&) { return refusal_answer(403, "UnauthorizedOperation", message); });
+  AwsApi api = api_of(server);
+  EXPECT_THAT(api.call("RunInstances").error().message, HasSubstr("lack the permission ec2:RunInstances;"));
+  message = "User: arn:aws:iam::1:user/x is not authorized to perform: iam:PassRole on resource: arn:aws:iam::1:role/y";
+  EXPECT_THAT(api.call("RunInstances").error().message, HasSubstr("lack the permission iam:PassRole;"));
+}
+
+TEST(AwsApi, ListsAreReadToTheirLastPage) {
+  ScriptedHttpServer server([](const std::string& request) {
+    const bool second = request.find("NextToken=more") != std::string::npos;
+    return ScriptedHttpServer::text(200, second ? "<R><set><item>c</item></set></R>"
+                                                : "<R><set><item>a</item><item>b</item></set>"
+                                                  "<nextToken>more</nextToken></R>");
+  });
+  const auto items = api_of(server).list("DescribeVpcs", "set").value();
+  ASSERT_EQ(items.size(), 3);
+  EXPECT_EQ(items[2].text, "c");
+}
+
+TEST(AwsApi, WhatIsNoXmlIsCorrupt) {
+  ScriptedHttpServer server([](const std::string&) { return ScriptedHttpServer::text(200, "<html><br></html>"); });
+  EXPECT_EQ(api_of(server).call("DescribeVpcs").error().code, Code::kCorrupt);
+}
+
+TEST(AwsApi, TheEndpointOfEc2GoesBeforeThatOfAll) {
+  const auto open = [](std::map<std::string, std::string> variables, const std::string& flag = "") {
+    return AwsApi::open({.environment = test_variables(std::move(variables)), .endpoint = flag}).value().endpoint();
+  };
+  EXPECT_EQ(open({{"AWS_REGION", "eu-west-1"}}), "https://ec2.eu-west-1.amazonaws.com");
+  EXPECT_EQ(open({{"AWS_REGION", "cn-north-1"}}), "https://ec2.cn-north-1.amazonaws.com.cn");
+  EXPECT_EQ(open({{"AWS_ENDPOINT_URL", "http://a:1"}, {"AWS_ENDPOINT_URL_EC2", "http://b:2/"}}), "http://b:2");
+  EXPECT_EQ(open({{"AWS_ENDPOINT_URL", "http://a:1"}}, "http://c:3"), "http://c:3");
+}
+
+TEST(CloudSweep, WhatIsInUseIsTriedAgainUntilItIsGone) {
+  int deleted = 0;
+  ScriptedHttpServer server([&](const std::string& request) {
+    if (action_of(request) == "DeleteSubnet") {
+      return ++deleted < 3 ? refusal_answer(400, "DependencyViolation") : ScriptedHttpServer::text(200, "<R/>");
+    }
+    EXPECT_THAT(request, HasSubstr("Filter.1.Name=tag%3Apscloud%3Aid&Filter.1.Value.1=c0ffee"));
+    return ScriptedHttpServer::text(200, deleted < 3 ? "<R><subnetSet><item><subnetId>subnet-1</subnetId>"
+                                                       "<state>available</state></item></subnetSet></R>"
+                                                     : "<R><subnetSet/></R>");
+  });
+  AwsApi api = api_of(server);
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_TRUE(sweep_things(api, "subnet", "c0ffee", now, {.deadline = now + std::chrono::seconds(30)}));
+  EXPECT_EQ(deleted, 3);
+}
+
+TEST(CloudSweep, WhatStaysIsNamedWhenTheTimeIsOver) {
+  ScriptedHttpServer server([&](const std::string& request) {
+    if (action_of(request) == "DeleteSubnet") return refusal_answer(400, "DependencyViolation", "in use");
+    return ScriptedHttpServer::text(200, "<R><subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet></R>");
+  });
+  AwsApi api = api_of(server);
+  const auto now = std::chrono::steady_clock::now();
+  const auto swept = sweep_things(api, "subnet", "c0ffee", now, {.deadline = now});
+  ASSERT_FALSE(swept);
+  EXPECT_EQ(swept.error().code, Code::kTimeout);
+  EXPECT_THAT(swept.error().message, HasSubstr("subnet-1"));
+  EXPECT_THAT(swept.error().message, HasSubstr("in use"));
+}
+
+TEST(CloudSweep, MachinesAreListedByRoleAndNumber) {
+  const auto item = [](const char* id, const char* role, const char* index, const char* state) {
+    return fmt::format(
+        "<item><instanceId>{}</instanceId><instanceState><name>{}</name></instanceState><amiLaunchIndex>{}"
+        "</amiLaunchIndex><privateIpAddress>10.0.0.1</privateIpAddress><tagSet><item><key>pscloud:role</key>"
+        "<value>{}</value></item></tagSet></item>",
+        id, state, index, role);
+  };
+  ScriptedHttpServer server([&](const std::string&) {
+    return ScriptedHttpServer::text(
+        200, fmt::format("<R><reservationSet><item><instancesSet>{}{}</instancesSet></item><item><instancesSet>{}"
+                         "</instancesSet></item></reservationSet></R>",
+                         item("i-1", "worker", "10", "running"), item("i-9", "worker", "9", "terminated"),
+                         item("i-5", "server", "0", "pending")));
+  });
+  AwsApi api = api_of(server);
+  std::vector<std::string> ids;
+  const auto instances = list_instances(api, "x").value();
+  for (const Ec2Instance& each : instances) ids.push_back(each.id);
+  EXPECT_THAT(ids, ElementsAre("i-5", "i-9", "i-1"));
+  EXPECT_THAT(list_things(api, "instances", "x").value(), ElementsAre("i-5", "i-1"));
+}
+
+TEST(CloudPrices, TheListPriceIsFound) {
+  const char* text = R"({"PriceList": ["{\"terms\": {\"OnDemand\": {\"A.B\": {\"priceDimensions\": {\"A.B.C\":
+      {\"unit\": \"Hrs\", \"pricePerUnit\": {\"USD\": \"0.1700000000\"}}}}}}}"]})";
+  std::string one_line(text);
+  std::erase(one_line, '\n');
+  EXPECT_DOUBLE_EQ(on_demand_price(JsonValue::parse(one_line).value()).value(), 0.17);
+  EXPECT_FALSE(on_demand_price(JsonValue::parse("{}").value()));
+}
+
+TEST(CloudPrices, ThePriceListAndTheSpotHistoryAreAsked) {
+  ScriptedHttpServer server([](const std::string& request) {
+    if (request.find("AWSPriceListService.GetProducts") != std::string::npos) {
+      EXPECT_THAT(request, HasSubstr("/us-east-1/pricing/aws4_request"));
+      return refusal_answer(403, "AccessDenied");
+    }
+    return ScriptedHttpServer::text(200,
+                                    "<R><spotPriceHistorySet>"
+                                    "<item><instanceType>c5.xlarge</instanceType><spotPrice>0.07</"
+                                    "spotPrice><timestamp>2026-01-01</timestamp></item>"
+                                    "<item><instanceType>c5.xlarge</instanceType><spotPrice>0.08</"
+                                    "spotPrice><timestamp>2026-02-01</timestamp></item>"
+                                    "</spotPriceHistorySet></R>");
+  });
+  AwsApi api = api_of(server);
+  EXPECT_DOUBLE_EQ(ask_price(api, "c5.xlarge", true, "us-east-1a").dollars.value(), 0.08);
+  const CloudPrice unknown = ask_price(api, "c5.xlarge", false, "us-east-1a");
+  EXPECT_FALSE(unknown.dollars);
+  EXPECT_THAT(unknown.unknown, HasSubstr("status 403"));
+}
+
+TEST(CloudPrices, AQuotaCountsWhatRunsOfTheSameFamilyAndMarket) {
+  ScriptedHttpServer server([](const std::string& request) {
+    if (request.find("GetServiceQuota") != std::string::npos) {
+      EXPECT_THAT(request, HasSubstr("L-1216C47A"));
+      return ScriptedHttpServer::text(200, R"({"Quota": {"Value": 64.0}})");
+    }
+    const auto item = [](const char* type, const char* life) {
+      return fmt::format(
+          "<item><instanceType>{}</instanceType><instanceLifecycle>{}</instanceLifecycle><cpuOptions><coreCount>2"
+          "</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions></item>",
+          type, life);
+    };
+    return ScriptedHttpServer::text(
+        200, fmt::format("<R><reservationSet><item><instancesSet>{}{}{}</instancesSet></item></reservationSet></R>",
+                         item("m5.xlarge", ""), item("c5.xlarge", "spot"), item("p3.2xlarge", "")));
+  });
+  AwsApi api = api_of(server);
+  CloudPlan::Group group;
+  static_cast<MachineGroup&>(group) = {"node", 3, "c5.xlarge", false};
+  group.what.vcpus = 4;
+  const auto quotas = ask_quotas(api, {group});
+  ASSERT_EQ(quotas.size(), 1);
+  EXPECT_EQ(quotas[0].wanted, 12);
+  EXPECT_EQ(quotas[0].limit, 64);
+  EXPECT_EQ(quotas[0].used, 4);
+}
+
+TEST(CloudPrices, FamiliesOfTypes) {
+  EXPECT_EQ(quota_family("c5.xlarge"), "standard");
+  EXPECT_EQ(quota_family("m7i-flex.large"), "standard");
+  EXPECT_EQ(quota_family("p3.2xlarge"), "P");
+  EXPECT_EQ(quota_family("g5.xlarge"), "G and VT");
+  EXPECT_EQ(quota_family("quantum9.large"), "");
+  EXPECT_EQ(quota_family(""), "");
+}
+
+}  // namespace
+}  // namespace pscloud

@@ -1,0 +1,98 @@
+#include "launch/cloud/cloud_down.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.h"
+#include "launch/cloud/cloud_sweep.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::steady_clock;
+
+int64_t unix_now() { return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()); }
+
+// Until when what stands in the ledger without an id may still appear.
+steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, const std::string& kind,
+                                     std::chrono::seconds settle) {
+  const auto now = steady_clock::now();
+  auto until = now;
+  for (const LedgerEntry& entry : entries) {
+    int64_t begun = 0;
+    if (entry.kind != kind || entry.what.contains("id") || !entry.what.contains("at")) continue;
+    parse_number(entry.what.at("at"), int64_t{0}, int64_t{1} << 40, begun);
+    const auto age = std::chrono::seconds(std::clamp<int64_t>(unix_now() - begun, 0, settle.count()));
+    until = std::max(until, now + settle - age);
+  }
+  return until;
+}
+
+}  // namespace
+
+Result<uint64_t> intend_thing(Ledger& ledger, const std::string& kind, const std::string& name) {
+  return ledger.intend(kind, {{"name", name}, {"at", std::to_string(unix_now())}});
+}
+
+Result<> learned_thing(Ledger& ledger, uint64_t entry, const std::string& id) {
+  return ledger.learn(entry, {{"id", id}});
+}
+
+Result<std::vector<std::string>> take_down(RunFolder& folder, const TakeDownOptions& options) {
+  CloudState state = TRY(read_cloud_state(folder));
+  state.step = "ending";
+  TRY(folder.write("state.json", cloud_state_json(state)));
+  std::error_code ignored;
+  std::filesystem::remove(folder.path("cluster.json"), ignored);  // no job begins there any more
+  Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));
+  AwsApi api = TRY(AwsApi::open({.environment = options.environment,
+                                 .cancelled = options.cancelled,
+                                 .region = state.plan.region,
+                                 .endpoint = state.plan.endpoint}));
+  const SweepOptions sweep{
+      .say = options.say, .cancelled = options.cancelled, .deadline = steady_clock::now() + options.timeout};
+  const std::vector<LedgerEntry> entries = ledger.remaining();
+  std::vector<std::string> left;
+  for (const std::string& kind : cloud_kinds()) {
+    if (std::ranges::find(entries, kind, &LedgerEntry::kind) == entries.end()) continue;
+    const auto swept = sweep_things(api, kind, state.plan.id, quiet_after(entries, kind, options.settle), sweep);
+    if (!swept) {
+      left.push_back(fmt::format("{}: {}", kind, swept.error().message));
+      continue;
+    }
+    for (const LedgerEntry& entry : entries) {
+      if (entry.kind == kind) TRY(ledger.gone(entry.number));
+    }
+  }
+  if (!left.empty()) return left;
+  folder.settle();
+  std::filesystem::remove_all(folder.path(), ignored);  // with the key
+  return left;
+}
+
+Result<std::vector<std::string>> take_down(const std::string& name, const TakeDownOptions& options) {
+  RunFolder folder = TRY(open_cloud_folder(name));
+  if (!folder.lock()) {
+    return unavailable("process {} brings the cluster '{}' up or down: wait for it, or end it (its clean-up follows)",
+                       folder.watcher(), name);
+  }
+  return take_down(folder, options);
+}
+
+Result<std::vector<std::string>> take_down_by_id(const std::string& cloud_id, const std::string& region,
+                                                 const std::string& endpoint, const TakeDownOptions& options) {
+  AwsApi api = TRY(AwsApi::open(
+      {.environment = options.environment, .cancelled = options.cancelled, .region = region, .endpoint = endpoint}));
+  const auto now = steady_clock::now();
+  const SweepOptions sweep{.say = options.say, .cancelled = options.cancelled, .deadline = now + options.timeout};
+  std::vector<std::string> left;
+  for (const std::string& kind : cloud_kinds()) {
+    const auto swept = sweep_things(api, kind, cloud_id, now, sweep);
+    if (!swept) left.push_back(fmt::format("{}: {}", kind, swept.error().message));
+  }
+  return left;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,168 @@
+#include "launch/cloud/cloud_folder.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/json_value.h"
+#include "base/suggest.h"
+#include "launch/backend.h"
+#include "launch/process/tool.h"
+
+namespace pscloud {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kToMakeKey{30};
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kClusterFile = "cluster.json";
+
+// Host keys are kept beside the cluster and go with it: EC2 gives addresses away again, and then to strangers.
+std::string ssh_config_of(const RunFolder& folder) {
+  return fmt::format("UserKnownHostsFile \"{}\"\nGlobalKnownHostsFile /dev/null\nHashKnownHosts no\n",
+                     folder.path("known_hosts"));
+}
+
+std::string other_order(const std::string& name) {  // "worker-0" of "0.worker"
+  const size_t dot = name.find('.');
+  return dot == std::string::npos ? name : fmt::format("{}-{}", name.substr(dot + 1), name.substr(0, dot));
+}
+
+}  // namespace
+
+Result<std::string> find_clusters_folder() {
+  return fs::path(TRY(find_runs_folder())).parent_path().string() + "/clusters";
+}
+
+std::string cloud_state_json(const CloudState& state) {
+  JsonWriter json;
+  json.begin_object().field("step", state.step).field("made_unix", state.made_unix).key("machines").begin_array();
+  for (const CloudMachine& machine : state.machines) {
+    json.begin_object().field("name", machine.name).field("role", machine.role).field("instance", machine.instance);
+    json.field("private_address", machine.private_address).field("public_address", machine.public_address);
+    json.field("spot", machine.spot).end_object();
+  }
+  const std::string head = json.end_array().text();
+  return fmt::format("{},\"plan\":{}}}\n", head, cloud_plan_json(state.plan));
+}
+
+Result<CloudState> parse_cloud_state(std::string_view text) {
+  const JsonValue value = TRY(JsonValue::parse(text));
+  CloudState state;
+  state.plan = TRY(parse_cloud_plan(value["plan"]));
+  state.step = value["step"].text();
+  state.made_unix = value["made_unix"].integer();
+  for (const JsonValue& each : value["machines"].items()) {
+    state.machines.push_back({.name = each["name"].text(),
+                              .role = each["role"].text(),
+                              .instance = each["instance"].text(),
+                              .private_address = each["private_address"].text(),
+                              .public_address = each["public_address"].text(),
+                              .spot = each["spot"].truth()});
+  }
+  return state;
+}
+
+Result<RunFolder> create_cloud_folder(const CloudState& state) {
+  const std::string& name = state.plan.name;
+  for (const BackendKind& kind : backend_kinds()) {
+    if (name == kind.name) return invalid("'{}' is a kind of cluster: choose another name", name);
+  }
+  const std::string clusters = TRY(find_clusters_folder());
+  const auto taken = [&] {
+    return invalid("there is a cluster '{}' already: `pscloud cluster show {}`, or `pscloud cluster down {}`", name,
+                   name, name);
+  };
+  remove_unborn(clusters);
+  if (fs::exists(fmt::format("{}/{}", clusters, name))) return taken();
+  RunFolder folder = TRY(RunFolder::create(clusters, name, true, [&](const std::string&) {
+    return Result<std::map<std::string, std::string>>(
+        std::map<std::string, std::string>{{kStateFile, cloud_state_json(state)}});
+  }));
+  if (folder.name() != name) {  // another process was faster
+    fs::remove_all(folder.path());
+    return taken();
+  }
+  const auto made = tool_answer(
+      {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", cloud_name(state.plan), "-f", folder.path("id")}, "",
+      kToMakeKey);
+  auto configured = folder.write("ssh_config", ssh_config_of(folder));
+  if (configured) configured = folder.write("known_hosts", "");  // ssh would let everybody read it
+  if (made && configured) return folder;
+  fs::remove_all(folder.path());
+  return made ? configured.error() : made.error();
+}
+
+Result<RunFolder> open_cloud_folder(const std::string& name) {
+  const std::string clusters = TRY(find_clusters_folder());
+  const std::vector<std::string> names = list_clouds();
+  if (std::ranges::find(names, name) != names.end()) return RunFolder::open(clusters, name);
+  const std::string near = suggest(name, names);
+  return not_found("there is no cluster '{}'{}", name,
+                   near.empty() ? ": `pscloud cluster ls` lists them" : fmt::format("; did you mean '{}'?", near));
+}
+
+Result<CloudState> read_cloud_state(const RunFolder& folder) {
+  const std::string text = TRY(folder.read(kStateFile));
+  return parse_cloud_state(text).at(folder.path(kStateFile));
+}
+
+std::vector<std::string> list_clouds() {
+  std::vector<std::string> names;
+  const auto clusters = find_clusters_folder();
+  if (!clusters) return names;
+  for (const RunEntry& entry : list_runs(*clusters)) names.push_back(entry.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<CloudMachine> find_machine(const CloudState& state, const std::string& name) {
+  const auto found = std::ranges::find(state.machines, other_order(name), &CloudMachine::name);
+  if (found != state.machines.end()) return *found;
+  std::vector<std::string> names;
+  for (const CloudMachine& machine : state.machines) names.push_back(machine.name);
+  return not_found("the cluster '{}' has no machine '{}'; there are {}", state.plan.name, name, fmt::join(names, ", "));
+}
+
+Host host_of_machine(const RunFolder& folder, const CloudState& state, const CloudMachine& machine) {
+  const bool outside = !state.plan.private_addresses && !machine.public_address.empty();
+  return {.name = machine.name,
+          .address = outside ? machine.public_address : machine.private_address,
+          .user = state.plan.user,
+          .port = 0,
+          .identity_file = folder.path("id"),
+          .interface = machine.private_address,
+          .slots = 0,
+          .roles = roles_of_machine(machine.role)};
+}
+
+Cluster cluster_of(const RunFolder& folder, const CloudState& state) {
+  Cluster cluster;
+  cluster.target = "ssh";
+  for (const CloudMachine& machine : state.machines) cluster.hosts.push_back(host_of_machine(folder, state, machine));
+  // Files in S3 are mostly where the machines are.
+  cluster.environment = {{"AWS_REGION", state.plan.region}};
+  cluster.options = {{"ssh_config", folder.path("ssh_config")}, {"accept_new_host_keys", "no"}};
+  return cluster;
+}
+
+Result<std::string> find_cloud_cluster_file(const std::string& name) {
+  const auto clusters = find_clusters_folder();
+  if (!clusters) return std::string();
+  const std::string folder = fmt::format("{}/{}", *clusters, name);
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos) return std::string();
+  if (::access(fmt::format("{}/{}", folder, kStateFile).c_str(), F_OK) != 0) return std::string();
+  std::string file = fmt::format("{}/{}", folder, kClusterFile);
+  if (::access(file.c_str(), F_OK) != 0) {
+    return invalid("the cluster '{}' is not up: `pscloud cluster show {}` tells how far it is", name, name);
+  }
+  return file;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,178 @@
+#include "launch/cloud/cloud_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "launch/cloud/cloud_plan.h"
+#include "launch/cloud/patience.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr const char* kInstances = "instances";
+
+struct ThingKind {
+  const char* name;
+  const char* words;
+  const char* list;
+  const char* set;
+  const char* id;
+  const char* remove;
+  const char* parameter;
+  std::vector<std::string> states;  // that count as being there; empty: all
+};
+
+// Machines first: nothing that they use can go before them.
+const std::vector<ThingKind>& thing_kinds() {
+  static const std::vector<ThingKind> kinds = {
+      {kInstances,
+       "machine",
+       "DescribeInstances",
+       "reservationSet",
+       "instanceId",
+       "TerminateInstances",
+       "InstanceId.1",
+       {"pending", "running", "stopping", "stopped", "shutting-down"}},
+      {"spot_requests",
+       "spot request",
+       "DescribeSpotInstanceRequests",
+       "spotInstanceRequestSet",
+       "spotInstanceRequestId",
+       "CancelSpotInstanceRequests",
+       "SpotInstanceRequestId.1",
+       {"open", "active"}},
+      {"placement_group",
+       "placement group",
+       "DescribePlacementGroups",
+       "placementGroupSet",
+       "groupName",
+       "DeletePlacementGroup",
+       "GroupName",
+       {"pending", "available"}},
+      {"security_group",
+       "security group",
+       "DescribeSecurityGroups",
+       "securityGroupInfo",
+       "groupId",
+       "DeleteSecurityGroup",
+       "GroupId",
+       {}},
+      {"subnet", "subnet", "DescribeSubnets", "subnetSet", "subnetId", "DeleteSubnet", "SubnetId", {}},
+      {"key_pair", "key pair", "DescribeKeyPairs", "keySet", "keyName", "DeleteKeyPair", "KeyName", {}},
+  };
+  return kinds;
+}
+
+const ThingKind& kind_called(const std::string& name) {
+  const auto found = std::ranges::find_if(thing_kinds(), [&](const ThingKind& each) { return name == each.name; });
+  CHECK(found != thing_kinds().end());
+  return *found;
+}
+
+std::string tag_of(const XmlElement& item, std::string_view name) {
+  const XmlElement* set = item.child("tagSet");
+  if (set == nullptr) return "";
+  for (const XmlElement& tag : set->children) {
+    if (tag.text_of("key") == name) return tag.text_of("value");
+  }
+  return "";
+}
+
+Ec2Form of_cluster(const std::string& cloud_id) { return Ec2Form().filter(std::string("tag:") + kIdTag, {cloud_id}); }
+
+// Refusals that pass: something else must go first, and does.
+bool is_in_use(const std::string& code) {
+  return code == "DependencyViolation" || code == "InvalidGroup.InUse" || code == "InvalidPlacementGroup.InUse" ||
+         code == "IncorrectInstanceState";
+}
+bool is_gone(const std::string& code) {
+  return code.ends_with(".NotFound") || code == "InvalidPlacementGroup.Unknown" || code == "InvalidKeyPair.NotFound";
+}
+
+}  // namespace
+
+Result<std::vector<Ec2Instance>> list_instances(AwsApi& api, const std::string& cloud_id) {
+  std::vector<Ec2Instance> instances;
+  for (const XmlElement& reservation : TRY(api.list("DescribeInstances", "reservationSet", of_cluster(cloud_id)))) {
+    const XmlElement* set = reservation.child("instancesSet");
+    if (set == nullptr) continue;
+    for (const XmlElement& item : set->children) {
+      Ec2Instance instance{.id = item.text_of("instanceId"),
+                           .state = "",
+                           .reason = "",
+                           .role = tag_of(item, kRoleTag),
+                           .private_address = item.text_of("privateIpAddress"),
+                           .public_address = item.text_of("ipAddress"),
+                           .spot = item.text_of("instanceLifecycle") == "spot"};
+      if (const XmlElement* state = item.child("instanceState")) instance.state = state->text_of("name");
+      if (const XmlElement* reason = item.child("stateReason")) instance.reason = reason->text_of("message");
+      parse_number(item.text_of("amiLaunchIndex"), 0, 1 << 20, instance.launch_index);
+      instances.push_back(std::move(instance));
+    }
+  }
+  std::ranges::sort(instances, {},
+                    [](const Ec2Instance& each) { return std::tie(each.role, each.launch_index, each.id); });
+  return instances;
+}
+
+std::vector<std::string> cloud_kinds() {
+  std::vector<std::string> names;
+  for (const ThingKind& kind : thing_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id) {
+  const ThingKind& kind = kind_called(kind_name);
+  std::vector<std::string> ids;
+  if (kind_name == kInstances) {
+    for (const Ec2Instance& each : TRY(list_instances(api, cloud_id))) {
+      if (std::ranges::find(kind.states, each.state) != kind.states.end()) ids.push_back(each.id);
+    }
+    return ids;
+  }
+  for (const XmlElement& item : TRY(api.list(kind.list, kind.set, of_cluster(cloud_id)))) {
+    const std::string state = item.text_of("state");
+    if (kind.states.empty() || state.empty() || std::ranges::find(kind.states, state) != kind.states.end()) {
+      ids.push_back(item.text_of(kind.id));
+    }
+  }
+  return ids;
+}
+
+Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id,
+                      steady_clock::time_point quiet_until, const SweepOptions& options) {
+  const ThingKind& kind = kind_called(kind_name);
+  size_t told = 0;
+  std::string why;
+  Patience patience(options.deadline, options.cancelled);
+  while (true) {
+    const std::vector<std::string> ids = TRY(list_things(api, kind_name, cloud_id));
+    if (ids.empty() && steady_clock::now() >= quiet_until) {
+      if (told > 0) options.say(fmt::format("{}s: all gone", kind.words));
+      return {};
+    }
+    if (ids.size() != told && !ids.empty()) {
+      options.say(
+          fmt::format("{} {}{} end{}", ids.size(), kind.words, ids.size() == 1 ? "" : "s", ids.size() == 1 ? "s" : ""));
+      told = ids.size();
+    }
+    for (const std::string& id : ids) {
+      const Ec2Answer answer = TRY(api.ask(kind.remove, Ec2Form().set(kind.parameter, id)));
+      if (answer.refused.empty() || is_gone(answer.refused)) continue;
+      if (!is_in_use(answer.refused)) return answer.error;
+      why = answer.error.message;
+    }
+    if (patience.is_over() && !ids.empty()) {
+      return timed_out("{} {} is still there{}{}", kind.words, fmt::join(ids, ", "), why.empty() ? "" : ": ", why);
+    }
+    TRY(patience.pause());
+  }
+}
+
+}  // namespace pscloud

@@ -1,0 +1,112 @@
+#include "launch/cloud/machine_wait.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "base/text.h"
+#include "launch/cloud/patience.h"
+#include "launch/cloud/user_data.h"
+#include "launch/host/ssh_connection.h"
+#include "launch/process/tool.h"
+
+namespace pscloud {
+namespace {
+
+constexpr std::chrono::seconds kToAsk{20};
+constexpr size_t kAtOnce = 32;
+constexpr const char* kLogTail = "tail -n 25 /var/log/cloud-init-output.log";
+
+struct MachineWord {
+  bool reached = false;
+  std::string text;  // what the command wrote, or why it could not be asked
+};
+
+MachineWord ask_machine(const Host& machine, const SshOptions& options, const std::string& command) {
+  std::vector<std::string> words = ssh_command(machine, options, false);
+  words.push_back(command);
+  const auto output = run_tool(words, "", kToAsk);
+  if (!output) return {false, output.error().message};
+  if (output->code == 255) {
+    const size_t end = output->err.find_last_not_of("\r\n ");
+    const size_t begin = output->err.find_last_of("\r\n", end);
+    const std::string last = end == std::string::npos ? "no answer" : output->err.substr(begin + 1, end - begin);
+    return {false, explain_ssh(machine, output->err, escape_controls(last))};
+  }
+  return {true, output->out};
+}
+
+// The answers of all, in their order.
+std::vector<MachineWord> ask_machines(const std::vector<Host>& machines, const SshOptions& options,
+                                      const std::string& command) {
+  std::vector<MachineWord> words(machines.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < std::min(machines.size(), kAtOnce); ++i) {
+    threads.emplace_back([&] {
+      for (size_t at = next++; at < machines.size(); at = next++) {
+        words[at] = ask_machine(machines[at], options, command);
+      }
+    });
+  }
+  threads.clear();
+  return words;
+}
+
+SshOptions ssh_options(const std::string& config, bool accept_new) {
+  SshOptions options;
+  options.config_file = config;
+  options.accept_new_host_keys = accept_new;
+  return options;
+}
+
+}  // namespace
+
+Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitOptions& options) {
+  const SshOptions ssh = ssh_options(options.ssh_config, true);
+  std::vector<Host> waiting = machines;
+  std::map<std::string, std::string> told;
+  Patience patience(options.deadline, options.cancelled);
+  while (true) {
+    const std::vector<MachineWord> words = ask_machines(waiting, ssh, fmt::format("cat {}", kMachineState));
+    std::vector<Host> still;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      const Host& machine = waiting[i];
+      const std::string first = words[i].text.substr(0, words[i].text.find('\n'));
+      std::string state = words[i].reached ? "is being set up" : fmt::format("waits for ssh ({})", words[i].text);
+      if (words[i].reached && first == "ready") state = "is ready";
+      if (words[i].reached && first.starts_with("failed")) {
+        const MachineWord log = ask_machine(machine, ssh, kLogTail);
+        return job_failed("{} ({}) could not be set up: {}\n  the end of its {}:\n{}", machine.name, machine.address,
+                          escape_controls(first), kMachineLog, log.text);
+      }
+      if (told[machine.name] != state) options.say(fmt::format("{} {}", machine.name, state));
+      told[machine.name] = state;
+      if (state != "is ready") still.push_back(machine);
+    }
+    waiting = std::move(still);
+    if (waiting.empty()) return {};
+    if (patience.is_over()) break;
+    TRY(patience.pause());
+  }
+  std::vector<std::string> missing;
+  for (const Host& machine : waiting) {
+    missing.push_back(fmt::format("{} ({}) {}", machine.name, machine.address, told[machine.name]));
+  }
+  return timed_out("not all machines got ready in time: {}", fmt::join(missing, "; "));
+}
+
+std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config) {
+  const auto words =
+      ask_machines(machines, ssh_options(ssh_config, false), fmt::format("touch {} && echo kept", kMachineKeepAlive));
+  std::vector<std::string> wrong;
+  for (size_t i = 0; i < machines.size(); ++i) {
+    if (!words[i].text.starts_with("kept")) wrong.push_back(fmt::format("{}: {}", machines[i].name, words[i].text));
+  }
+  return wrong;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/cluster_file.h"
+
+namespace pscloud {
+
+struct MachineWaitOptions {
+  std::string ssh_config;
+  std::function<void(std::string_view)> say = [](std::string_view) {};
+  std::function<bool()> cancelled = {};
+  std::chrono::steady_clock::time_point deadline;
+};
+
+// Waits until each machine is reached by ssh and its user-data has ended well; takes the host keys of machines that
+// were never seen. Asks all of them at the same time, and tells of each what changes. One that failed ends it, with the
+// end of its log; when the time is over, those that are missing are named, and what is known of them.
+Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitOptions& options);
+
+// Touches the file that keeps a machine alive, on each. The lines name those that were not reached.
+std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config);
+
+}  // namespace pscloud

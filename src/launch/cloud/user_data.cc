@@ -1,0 +1,88 @@
+#include "launch/cloud/user_data.h"
+
+#include <fmt/core.h>
+
+#include "base/base64.h"
+
+namespace pscloud {
+namespace {
+
+constexpr size_t kUserDataMax = 16384;  // EC2's, before base64
+
+// The time of the file is compared with itself, not with the clock, which may jump while a machine boots.
+constexpr const char* kWatch = R"sh(#!/bin/sh
+# Ends this machine when nobody has touched the file for IDLE seconds, or when its time is over.
+seen= since=0
+while :; do
+  now=$(cut -d. -f1 /proc/uptime)
+  mark=$(stat -c %Y /var/lib/pscloud/alive 2>/dev/null)
+  if [ "$mark" != "$seen" ]; then seen=$mark since=$now; fi
+  if [ $((now - since)) -ge "$1" ] || [ "$(date +%s)" -ge "$2" ]; then
+    echo "pscloud: ends this machine: no word for $((now - since)) s"
+    shutdown -h now || poweroff -f
+  fi
+  sleep 2
+done
+)sh";
+
+constexpr const char* kDocker = R"(command -v docker >/dev/null || {
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q && apt-get install -y -q --no-install-recommends docker.io || fail "cannot install docker.io"
+}
+docker info >/dev/null || fail "the container engine does not answer"
+usermod -aG docker "$user" || fail "the user $user cannot be given to the group docker"
+)";
+
+constexpr const char* kGpus = R"(if command -v nvidia-smi >/dev/null; then nvidia-smi -L; else
+  fail "nvidia-smi is missing"
+fi
+)";
+
+}  // namespace
+
+Result<std::string> user_data(const CloudPlan& plan) {
+  std::string text = fmt::format(
+      "#!/bin/bash\n"
+      "# Made by pscloud for the cluster {} ({}).\n"
+      "user={}\n"
+      "mkdir -p /var/lib/pscloud\n"
+      "echo working > {state}.new; mv {state}.new {state}\n"
+      "fail() {{ echo \"failed: $1\" > {state}.new; mv {state}.new {state}; exit 1; }}\n"
+      "touch {alive}\n"
+      "base64 -d > /usr/local/sbin/pscloud-watch <<'END'\n{}\nEND\n"
+      "chmod 755 /usr/local/sbin/pscloud-watch\n",
+      plan.name, plan.id, plan.user, base64(kWatch), fmt::arg("state", kMachineState),
+      fmt::arg("alive", kMachineKeepAlive));
+  // As a service it is there again after a restart; without systemd it lasts as long as this boot.
+  text += fmt::format(
+      "if [ -d /run/systemd/system ]; then\n"
+      "  cat > /etc/systemd/system/pscloud-watch.service <<'END'\n"
+      "[Service]\nExecStart=/usr/local/sbin/pscloud-watch {0} {1}\nRestart=always\n"
+      "[Install]\nWantedBy=multi-user.target\nEND\n"
+      "  systemctl daemon-reload && systemctl enable --now pscloud-watch || fail \"the watch does not start\"\n"
+      "else\n"
+      "  setsid /usr/local/sbin/pscloud-watch {0} {1} </dev/null >/var/log/pscloud-watch.log 2>&1 &\n"
+      "fi\n",
+      plan.idle_s, plan.expires_unix);
+  // From here on it ends by itself, whatever fails.
+  text += fmt::format("chown \"$user\" {} || fail \"there is no user $user\"\n", kMachineKeepAlive);
+  bool gpus = false;
+  for (const CloudPlan::Group& group : plan.groups) gpus = gpus || group.what.gpus > 0;
+  if (gpus) text += kGpus;
+  if (plan.docker) text += kDocker;
+  if (!plan.setup.empty()) {
+    text += fmt::format(
+        "base64 -d > /var/lib/pscloud/setup <<'END'\n{}\nEND\n"
+        "chmod 700 /var/lib/pscloud/setup\n"
+        "/var/lib/pscloud/setup || fail \"the set-up script ended with code $?\"\n",
+        base64(plan.setup));
+  }
+  text += fmt::format("echo ready > {state}.new; mv {state}.new {state}\n", fmt::arg("state", kMachineState));
+  if (text.size() > kUserDataMax) {
+    return invalid("the set-up script is too long: with ours it has {} bytes, and EC2 takes {}", text.size(),
+                   kUserDataMax);
+  }
+  return text;
+}
+
+}  // namespace pscloud

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "launch/agent/keep_alive.h"
+#include "launch/cloud/cloud_plan.h"
+
+namespace pscloud {
+
+// The script that each machine runs at its first boot, as root: starts the watch that ends the machine when nobody
+// looks after it, installs what was asked for, and says how that went. It holds no secret: whoever is on the machine
+// can read it. kInvalid if it is longer than EC2 takes.
+Result<std::string> user_data(const CloudPlan& plan);
+
+// On the machines. `state` begins with "ready" when the script has ended well, with "failed" when not.
+inline constexpr const char* kMachineState = "/var/lib/pscloud/state";
+// A machine ends itself unless somebody changes the time of this file (docs/cloud.md).
+inline constexpr const char* kMachineKeepAlive = KeepAlive::kFile;
+inline constexpr const char* kMachineLog = "/var/log/cloud-init-output.log";
+
+}  // namespace pscloud

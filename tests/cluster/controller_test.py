@@ -1,0 +1,143 @@
+"""`pscloud run --controller`: a controller looks after a run while nobody else does. Here on this machine; with `Lab`,
+on a host that is reached by a real ssh (labs/ssh_lab.py)."""
+
+import json
+import os
+import pathlib
+import signal
+import ssl
+import sys
+import unittest
+
+from console_harness import Api, Events
+from launch_harness import PSCLOUD, LaunchTest, until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
+
+import ssh_lab  # noqa: E402
+
+STAY = "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+
+
+class ControllerCase(LaunchTest):
+    """What both have in common: how a controller is started from here and asked."""
+
+    where = ("local",)
+
+    def start_run(self, name, *words, linger=600, workers=2, **variables):
+        """Comes back when the command has."""
+        out = self.pscloud("run", "--detach", "--controller", *self.where, "--linger", linger, "--name", name,
+                           "--workers", workers, *words, **variables)
+        self.assertEqual(out, f"{name}\n")
+        access = json.loads((self.home / "controllers" / f"{name}.json").read_text())
+        ca = self.home / f"{name}.pem"
+        ca.write_text(access["ca"])
+        self.addCleanup(self.end_controller, name)
+        return access, ca
+
+    def end_controller(self, name):
+        self.start(PSCLOUD, "stop", name, "--at-once", "--controller", name).wait(60)
+
+
+class Local(ControllerCase):
+    def controllers(self):
+        """Their processes: those whose home is this test's."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if (f"PSCLOUD_HOME={self.home}".encode() in (process / "environ").read_bytes()
+                        and b"\0controller\0--take\0" in (process / "cmdline").read_bytes()):
+                    found.append(int(process.name))
+            except OSError:
+                pass
+        return found
+
+    def test_it_serves_over_tls_and_ends_after_the_run(self):
+        script = self.work / "say.sh"
+        script.write_text("#!/bin/sh\necho shipped\n" + STAY)
+        script.chmod(0o755)
+        access, ca = self.start_run("going", "--file", "say.sh", "--secret", "SECRET", "--", "./say.sh", linger=0,
+                                    SECRET="hidden-value")
+        script.unlink()  # it has its own
+        self.assertEqual(oct((self.home / "controllers/going.json").stat().st_mode & 0o777), "0o600")
+        api = Api(access["url"], access["token"], str(ca))
+        self.assertTrue(api.json("/api/about")["controller"])
+        self.assertEqual(api.ask("GET", "/api/runs", token="0" * 64)[0], 401)
+        with self.assertRaises(ssl.SSLError):
+            Api(access["url"], access["token"]).ask("GET", "/api/runs")  # who does not know its CA
+        there = ("--controller", "going")
+        until(lambda: "shipped" in self.pscloud("logs", "going", *there), "the first lines")
+        self.assertIn("running", self.pscloud("status", "going", *there))
+        for pid in self.controllers():
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            self.assertNotIn(b"hidden-value", command)
+            self.assertNotIn(access["token"].encode(), command)
+        seen = []
+        stream = Events(api, "/api/runs/going/stream?logs=all&from=start", lambda name, data: seen.append(name))
+        self.assertEqual(api.ask("POST", "/cleanup", body=b"")[2], b"cleanup in progress")
+        stream.join(30)
+        self.assertIn("end", seen)
+        until(lambda: not self.controllers(), "the end of the controller")
+        self.assertEqual(self.state("going")["state"], "interrupted")
+        self.assertEqual(list(self.home.glob("controller-*")), [])  # keys and files are gone
+
+    def test_a_launcher_that_is_killed_is_cleaned_up_after(self):
+        access, ca = self.start_run("killed", "--", "sh", "-c", f"setsid sleep 1000 & {STAY}", linger=0)
+        os.kill(int((self.run_folder("killed") / "lock").read_text()), signal.SIGKILL)
+        until(lambda: not (self.run_folder("killed") / "open").exists(), "what is left to be removed")
+        until(lambda: not self.controllers(), "the end of the controller")
+        self.assertEqual(self.state("killed")["state"], "lost")
+        self.assertEqual(list(self.home.glob("controller-*")), [])
+
+    def test_a_job_that_cannot_start_is_told_at_once(self):
+        run = self.start(PSCLOUD, "run", "--controller", "local", "--name", "wrong", "--workers", 1, "--",
+                         "./no_such_program")
+        run.wait(60)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("no_such_program", self.story(run))
+        self.assertEqual(list(self.home.glob("controller*")), [])
+        until(lambda: not self.controllers(), "the end of the controller")
+
+
+@unittest.skipIf(ssh_lab.missing(), ssh_lab.missing())
+class Lab(ControllerCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = ssh_lab.SshLab(1)
+        cls.outside = staticmethod(lambda words: cls.lab.outside_command(*words))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.down()
+
+    def setUp(self):
+        super().setUp()
+        self.where = (str(self.lab.cluster_file(self.home / "controller.json")),)
+        self.before = set(self.lab.processes_of(self.lab.first))
+        self.there = self.lab.root_of(self.lab.first) / ssh_lab.HOME / ".local/state/pscloud"
+
+    def test_a_run_goes_on_without_the_laptop_and_ends_well(self):
+        script = self.work / "work.sh"
+        script.write_text("#!/bin/sh\nuname -n\nwhile ! [ -e /tmp/go ]; do sleep 0.02; done\necho finished\n")
+        script.chmod(0o755)
+        (self.lab.root_of(self.lab.first) / "tmp/go").unlink(missing_ok=True)
+        access, ca = self.start_run("alone", "--file", "work.sh", "--", "./work.sh", linger=2)
+        self.assertIn(self.lab.first.address, access["url"])
+        self.assertEqual(self.pscloud("logs", "alone", "worker-1", "--controller", "alone"), "host1\n")
+        # The laptop is gone: its network too, and whatever it has started there through ssh.
+        self.lab.cut_off(self.lab.first)
+        for pid, (command, _) in self.lab.processes_of(self.lab.first).items():
+            if pid not in self.before and "sshd:" in command:
+                os.kill(pid, signal.SIGKILL)
+        (self.lab.root_of(self.lab.first) / "tmp/go").write_text("")
+        state = self.there / "runs/alone/state.json"
+        until(lambda: json.loads(state.read_text())["state"] == "done", state.read_text)
+        self.assertEqual((self.there / "runs/alone/logs/worker-0.log").read_text(), "host1\nfinished\n")
+        until(lambda: not set(self.lab.processes_of(self.lab.first)) - self.before,
+              lambda: f"the end of {self.lab.processes_of(self.lab.first)}")
+        self.assertEqual(list(self.there.glob("controller-*")), [])
+        self.lab.plug_in(self.lab.first)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,419 @@
+"""An EC2 on one computer, for tests: moto answers the API, with signatures and policies checked, and each instance that
+it says is running is a machine of its own (machines.py) with a real sshd, an instance metadata service, its security
+groups as rules of iptables, and its user-data executed at boot. `shutdown` inside terminates the instance.
+
+What EC2 does and moto does not is added in front of it: a ClientToken makes a group of machines once; subnets and
+groups that are in use cannot be deleted; placement groups; and, for tests, failures of any call: refused, throttled, or
+done and the answer lost. Needs root, openssh-server and iptables (tools/setup.sh labs), and moto, which `make labs`
+installs.
+
+All runs in this process and a network name space of its own, which its main thread enters for good.
+"""
+
+import ctypes
+import io
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import urllib.parse
+import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import machines  # noqa: E402
+
+CLONE_NEWNET = 0x40000000
+REGION = "us-east-1"
+NETWORK = "172.31"       # of the default VPC
+OUTSIDE = f"{NETWORK}.255.254"  # where the launcher is; no subnet begins there
+STRANGER = f"{NETWORK}.255.253"  # somebody else
+USER = "psuser"          # of machines.py
+HOME = f"home/{USER}"
+ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / "build" / "moto"
+LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
+
+INIT = r"""
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+home=/%(home)s
+mkdir -p /run/sshd $home/.ssh /usr/local/sbin
+cp /shared/%(id)s.pub $home/.ssh/authorized_keys
+chmod 700 $home/.ssh; chown -R %(user)s:%(user)s $home
+rm -rf /var/lib/pscloud
+printf '#!/bin/sh\ntouch /run/poweroff\n' > /usr/local/sbin/shutdown; chmod +x /usr/local/sbin/shutdown
+ssh-keygen -q -t ed25519 -N '' -f /run/host_key
+printf 'Port 22\nHostKey /run/host_key\nPidFile none\nUsePAM no\nPasswordAuthentication no\n' > /run/sshd.conf
+ip addr add 169.254.169.254/32 dev lo
+python3 /shared/metadata.py /shared/%(id)s.json &
+/usr/sbin/sshd -D -e -f /run/sshd.conf &
+cp /shared/%(id)s.data /run/user-data; chmod 700 /run/user-data
+( cd /; /run/user-data; echo "user-data ended with $?" ) > /var/log/cloud-init-output.log 2>&1 &
+while [ ! -e /run/poweroff ]; do sleep 0.2; done
+"""
+
+# The instance metadata service, version 2: keys of a role, and the notice that a spot machine is taken away.
+METADATA = r'''
+import http.server, json, socketserver, sys, uuid
+TOKEN = uuid.uuid4().hex
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def say(self, status, text=""):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_PUT(self):
+        self.say(200, TOKEN) if self.path == "/latest/api/token" else self.say(404)
+
+    def do_GET(self):
+        if self.headers["X-aws-ec2-metadata-token"] != TOKEN:
+            return self.say(401)
+        known = json.load(open(sys.argv[1]))
+        text = known.get(self.path.removeprefix("/latest/meta-data/").rstrip("/"))
+        self.say(404) if text is None else self.say(200, text if isinstance(text, str) else json.dumps(text))
+
+socketserver.TCPServer.allow_reuse_address = True
+socketserver.ThreadingTCPServer(("169.254.169.254", 80), Handler).serve_forever()
+'''
+
+
+def missing():
+    if not (ENVIRONMENT / "installed").exists():
+        return "needs moto (make labs)"
+    if not os.path.exists("/usr/sbin/sshd"):
+        return "needs sshd (tools/setup.sh labs)"
+    return machines.missing("ssh", "ssh-keygen", "iptables-restore")
+
+
+def enter_environment():
+    """Runs this script again by the Python that has moto."""
+    python = ENVIRONMENT / "bin" / "python"
+    if missing() is None and pathlib.Path(sys.prefix).resolve() != ENVIRONMENT.resolve():
+        os.execv(python, [str(python), *sys.argv])
+
+
+def error_answer(code, message):
+    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code>"
+            f"<Message>{message}</Message></Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>").encode()
+
+
+def groups_of(instance):
+    """The security groups of its interfaces."""
+    return sorted({group["GroupId"] for each in instance["NetworkInterfaces"] for group in each["Groups"]})
+
+
+class Lost(Exception):
+    """The connection ends without an answer."""
+
+
+class Ec2Lab(machines.Lab):
+    prefix = 16
+
+    def __init__(self):
+        self.booted = {}     # instance id -> Machine
+        self.addresses = {}
+        self.rules = {}
+        self.number = 0
+        self.lock = threading.RLock()
+        self.calls = []      # actions, in the order they came
+        self.on_call = None  # is asked about each call: (number, action, form) -> None, (status, code), "lost"
+        self.after_call = None
+        self.tokens = {}
+        self.placement_groups = {}
+        self.metadata = {}   # for each new machine
+        self.prices = {}     # of types on demand
+        self.boots = True    # whether instances become machines
+        self.stopping = threading.Event()
+        super().__init__("ec2", NETWORK, "/", 0, None)
+        try:
+            self.enter()
+            (self.shared / "metadata.py").write_text(METADATA)
+            self.serve()
+            self.watcher = threading.Thread(target=self.watch, daemon=True)
+            self.watcher.start()
+        except BaseException:
+            self.down()
+            raise
+
+    def enter(self):
+        """This thread, and those it starts, are in the machines' network from now on."""
+        space = os.open(f"/proc/{self.switch.pid}/ns/net", os.O_RDONLY)
+        if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        os.close(space)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        for address in (OUTSIDE, STRANGER):
+            subprocess.run(["ip", "addr", "add", f"{address}/16", "dev", "bridge0"], check=True)
+
+    # ---- the API
+
+    def serve(self):
+        os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "3"  # then moto checks signatures and policies
+        import boto3
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import WSGIRequestHandler, make_server
+        import logging
+        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+
+        class Handler(WSGIRequestHandler):
+            def run_wsgi(self):
+                try:
+                    super().run_wsgi()
+                except Lost:
+                    self.connection.shutdown(socket.SHUT_RDWR)
+
+        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.server = make_server("127.0.0.1", 0, self.application, threaded=True, request_handler=Handler)
+        self.server.daemon_threads = True
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        iam = boto3.client("iam", region_name=REGION, endpoint_url=self.endpoint, aws_access_key_id="boot",
+                           aws_secret_access_key="boot")
+        iam.create_user(UserName="admin")
+        self.key = iam.create_access_key(UserName="admin")["AccessKey"]
+        iam.put_user_policy(UserName="admin", PolicyName="all", PolicyDocument=json.dumps(
+            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}))
+        self.admin = self.client(self.key)
+        self.ec2, self.iam = self.admin("ec2"), self.admin("iam")
+        images = self.ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
+        self.image = next(each for each in images if "Windows" not in each["Name"])
+        self.empty = self.account()
+
+    def client(self, key):
+        import boto3
+        return lambda service: boto3.client(
+            service, region_name=REGION, endpoint_url=self.endpoint, aws_access_key_id=key["AccessKeyId"],
+            aws_secret_access_key=key["SecretAccessKey"])
+
+    def variables(self, key=None):
+        key = key or self.key
+        return {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+                "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.endpoint, "AWS_MAX_ATTEMPTS": "2",
+                "AWS_EC2_METADATA_DISABLED": "true"}
+
+    def new_user(self, name, policy):
+        """The key of a user who may do what the policy says."""
+        self.iam.create_user(UserName=name)
+        self.iam.put_user_policy(UserName=name, PolicyName="policy", PolicyDocument=json.dumps(policy))
+        return self.iam.create_access_key(UserName=name)["AccessKey"]
+
+    def application(self, environment, start):
+        length = int(environment.get("CONTENT_LENGTH") or 0)
+        body = environment["wsgi.input"].read(length)
+        environment["wsgi.input"] = io.BytesIO(body)
+        form = dict(urllib.parse.parse_qsl(body.decode("utf-8", "replace")))
+        action = form.get("Action")
+        ours = "botocore" in environment.get("HTTP_USER_AGENT", "").lower()
+        if "PriceList" in environment.get("HTTP_X_AMZ_TARGET", ""):
+            return self.price(json.loads(body), start)
+        if not action or ours:
+            return self.moto(environment, start)
+        with self.lock:
+            self.calls.append(action)
+            number = len(self.calls)
+            fault = self.on_call(number, action, form) if self.on_call else None
+        if isinstance(fault, tuple):
+            return self.reply(start, f"{fault[0]} Fault", error_answer(fault[1], "injected"))
+        if fault == "lost before":
+            raise Lost
+        with self.lock:
+            status, headers, answer = self.act(environment, action, form)
+            if self.after_call:
+                self.after_call(number, action, form)
+        if fault == "lost":
+            raise Lost
+        start(status, headers)
+        return [answer]
+
+    def price(self, question, start):
+        wanted = {each["Field"]: each["Value"] for each in question["Filters"]}
+        dollars = self.prices.get(wanted["instanceType"])
+        offer = {"terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"pricePerUnit": {"USD": str(dollars)}}}}}}}
+        return self.reply(start, "200 OK", json.dumps({"PriceList": [json.dumps(offer)] if dollars else []}).encode())
+
+    @staticmethod
+    def reply(start, status, answer):
+        start(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
+        return [answer]
+
+    def act(self, environment, action, form):
+        """What EC2 would do: moto, and what it lacks."""
+        token = form.get("ClientToken")
+        if action == "RunInstances" and token in self.tokens:
+            return self.tokens[token]
+        refusal = self.in_use(action, form)
+        if refusal:
+            answer = error_answer(*refusal)
+            return "400 Bad Request", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
+        if action.endswith(("PlacementGroup", "PlacementGroups")):
+            answer = self.placement(action, form)
+            return "200 OK", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
+        got = {}
+
+        def start(status, headers, _=None):
+            got.update(status=status, headers=headers)
+        answer = b"".join(self.moto(environment, start))
+        if action == "RunInstances" and token and got["status"].startswith("200"):
+            self.tokens[token] = (got["status"], got["headers"], answer)
+        return got["status"], got["headers"], answer
+
+    def placement(self, action, form):
+        items = ""
+        if action == "CreatePlacementGroup":
+            tags = {form[f"TagSpecification.1.Tag.{n}.Key"]: form[f"TagSpecification.1.Tag.{n}.Value"]
+                    for n in range(1, 20) if f"TagSpecification.1.Tag.{n}.Key" in form}
+            self.placement_groups[form["GroupName"]] = tags
+        elif action == "DeletePlacementGroup":
+            self.placement_groups.pop(form["GroupName"], None)
+        else:
+            wanted = form.get("Filter.1.Value.1")
+            items = "".join(f"<item><groupName>{name}</groupName><state>available</state></item>"
+                            for name, tags in self.placement_groups.items() if tags.get("pscloud:id") == wanted)
+        return f"<{action}Response><placementGroupSet>{items}</placementGroupSet></{action}Response>".encode()
+
+    def in_use(self, action, form):
+        if action not in ("DeleteSubnet", "DeleteSecurityGroup"):
+            return None
+        live = self.instances()
+        if action == "DeleteSubnet" and any(each.get("SubnetId") == form.get("SubnetId") for each in live):
+            return "DependencyViolation", "the subnet has dependencies and cannot be deleted"
+        groups = {group for each in live for group in groups_of(each)}
+        if action == "DeleteSecurityGroup" and form.get("GroupId") in groups:
+            return "DependencyViolation", "the group has a dependent object"
+        return None
+
+    def instances(self):
+        """Those that are not terminated."""
+        pages = self.ec2.get_paginator("describe_instances").paginate(
+            Filters=[{"Name": "instance-state-name", "Values": list(LIVE)}])
+        return [each for page in pages for group in page["Reservations"] for each in group["Instances"]]
+
+    def account(self):
+        """All that an account pays for or that would be left in it."""
+        ec2 = self.ec2
+        return {
+            "instances": sorted(each["InstanceId"] for each in self.instances()),
+            "subnets": sorted(each["SubnetId"] for each in ec2.describe_subnets()["Subnets"]),
+            "groups": sorted(each["GroupId"] for each in ec2.describe_security_groups()["SecurityGroups"]),
+            "keys": sorted(each["KeyName"] for each in ec2.describe_key_pairs()["KeyPairs"]),
+            "volumes": sorted(each["VolumeId"] for each in ec2.describe_volumes()["Volumes"]),
+            "interfaces": sorted(each["NetworkInterfaceId"]
+                                 for each in ec2.describe_network_interfaces()["NetworkInterfaces"]),
+            "spot": sorted(each["SpotInstanceRequestId"] for each
+                           in ec2.describe_spot_instance_requests()["SpotInstanceRequests"]
+                           if each["State"] in ("open", "active")),
+            "placement": sorted(self.placement_groups),
+        }
+
+    def left(self):
+        """What is there that was not there at the beginning."""
+        return {kind: extra for kind, now in self.account().items()
+                if (extra := sorted(set(now) - set(self.empty[kind])))}
+
+    # ---- the machines
+
+    def address(self, number):
+        return self.addresses[number]
+
+    def watch(self):
+        while not self.stopping.wait(0.1):
+            try:
+                with self.lock:
+                    self.follow()
+            except Exception as error:  # the test shows what is missing
+                print("ec2_lab:", repr(error), file=sys.stderr, flush=True)
+
+    def follow(self):
+        live = {each["InstanceId"]: each for each in self.instances()}
+        for name, each in live.items():
+            if each["State"]["Name"] == "running" and name not in self.booted and self.boots:
+                self.boot(each)
+        for name, machine in self.booted.items():
+            if machine and name not in live:
+                self.unplug(machine)
+                self.booted[name] = None
+            elif machine and machine.process.poll() is not None:  # it has shut itself down
+                self.ec2.terminate_instances(InstanceIds=[name])
+        self.apply_groups()
+
+    def boot(self, instance):
+        import base64
+        name = instance["InstanceId"]
+        self.booted[name] = None
+        self.number += 1
+        self.addresses[self.number] = instance["PrivateIpAddress"]
+        data = self.ec2.describe_instance_attribute(InstanceId=name, Attribute="userData")["UserData"].get("Value", "")
+        key = self.ec2.describe_key_pairs(KeyNames=[instance["KeyName"]], IncludePublicKey=True)["KeyPairs"][0]
+        (self.shared / f"{name}.pub").write_text(key["PublicKey"] + "\n")
+        (self.shared / f"{name}.data").write_bytes(base64.b64decode(data))
+        (self.shared / f"{name}.json").write_text(json.dumps(self.metadata))
+        machine = machines.Machine(self, self.number, INIT % {"id": name, "user": machines.USER, "home": HOME}, name)
+        machine.instance, machine.port = instance, self.number
+        self.close(machine)
+        machine.link(self.switch.pid, self.number)
+        self.booted[name] = machine
+
+    def close(self, machine):
+        """Nobody comes in before the groups have been looked at."""
+        machines.until(machine.first_process, "the machine")
+        self.set_rules(machine, [])
+
+    def set_rules(self, machine, rules):
+        first = machine.first_process()
+        if first is None or self.rules.get(machine.name) == rules:
+            return
+        text = ("*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n:OUTPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\n"
+                "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+                + "".join(f"-A INPUT {rule} -j ACCEPT\n" for rule in rules) + "COMMIT\n")
+        subprocess.run(["nsenter", f"--net=/proc/{first}/ns/net", "iptables-restore"], input=text, text=True,
+                       check=True)
+        self.rules[machine.name] = rules
+
+    def apply_groups(self):
+        running = [machine for machine in self.booted.values() if machine]
+        if not running:
+            return
+        groups = {each["GroupId"]: each for each in self.ec2.describe_security_groups()["SecurityGroups"]}
+        of = {machine.name: groups_of(machine.instance) for machine in running}
+        for machine in running:
+            rules = []
+            for permission in (each for group in of[machine.name] for each in groups[group]["IpPermissions"]):
+                sources = [each["CidrIp"] for each in permission.get("IpRanges", [])]
+                sources += [other.address for pair in permission.get("UserIdGroupPairs", []) for other in running
+                            if pair["GroupId"] in of[other.name]]
+                what = "" if permission["IpProtocol"] == "-1" else f" -p {permission['IpProtocol']}"
+                if what and permission.get("FromPort", -1) >= 0:
+                    what += f" --dport {permission['FromPort']}:{permission['ToPort']}"
+                rules += [f"-s {source}{what}" for source in sources]
+            self.set_rules(machine, rules)
+
+    def unplug(self, machine):
+        machine.process.kill()
+        machine.process.wait()
+        machine.process.stdin.close()
+
+    def machine(self, instance):
+        return self.booted[instance]
+
+    def down(self):
+        self.stopping.set()
+        if getattr(self, "watcher", None):
+            self.watcher.join(10)
+        for machine in self.booted.values():
+            if machine:
+                self.unplug(machine)
+        if getattr(self, "server", None):
+            self.server.shutdown()
+            self.server.server_close()
+        if self.switch:
+            self.switch.kill()
+            self.switch.wait()
+            self.switch.stdout.close()
+        shutil.rmtree(self.folder)
