@@ -372,8 +372,9 @@ int run_controller() {
 }  // namespace
 
 void add_controller(CLI::App& verb, Action& action) {
-  const auto take = std::make_shared<bool>(false);
-  verb.add_flag("--take", *take, "the job from stdin")->required();
+  verb.add_flag_callback(
+          "--take", [] {}, "the job from stdin")
+      ->required();
   verb.footer(kControllerAbout);
   verb.group("");
   verb.callback([&action] { action = [] { return run_controller(); }; });

@@ -83,8 +83,8 @@ TEST(ProcessSampler, WhatAProgramUsesIsWhatIsSeen) {
   // 0.3 s of what is said to have been one; a tick is 0.01 s.
   EXPECT_NEAR(process_figure(figures[0], "cpu_percent"), 30, 8);
   EXPECT_LT(process_figure(figures[1], "cpu_percent"), 8);
-  EXPECT_GT(process_figure(figures[0], "memory_bytes"), kBytes);
-  EXPECT_LT(process_figure(figures[1], "memory_bytes"), kBytes);
+  // Both have what the program itself takes, which under a sanitizer is much.
+  EXPECT_GT(process_figure(figures[0], "memory_bytes") - process_figure(figures[1], "memory_bytes"), 0.9 * kBytes);
   EXPECT_LT(process_figure(sampler.look(tasks, now + std::chrono::seconds(1))[0], "cpu_percent"), 8)
       << "since the last look";
 }
