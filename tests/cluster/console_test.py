@@ -11,6 +11,7 @@ import time
 import unittest
 
 from console_harness import Api, Events
+from harness import SANITIZERS
 from launch_harness import PSCLOUD, LaunchTest, until
 
 NODES, LINES_EACH_S, SECONDS_OF_LINES = 20, 1000, 3
@@ -203,7 +204,7 @@ class ConsoleTest(LaunchTest):
             took = min(took, time.monotonic() - begin)
         print(f"10,000 runs: a page in {took * 1000:.0f} ms", flush=True)
         self.assertEqual((page["total"], len(page["runs"]), page["runs"][0]["name"]), (10000, 100, "r9999"))
-        self.assertLess(took, 0.2)
+        self.assertLess(took, 2 if SANITIZERS else 0.2)
 
 
 if __name__ == "__main__":
