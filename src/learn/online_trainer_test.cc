@@ -153,16 +153,16 @@ TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
   EXPECT_EQ(model_of(nullptr), expected);
 }
 
-TEST_F(OnlineTrainerTest, FiftyPassesAreTriedOnOtherData) {
+TEST_F(OnlineTrainerTest, MoreThanAHundredPassesAreTriedOnOtherData) {
   MemoryStore store({{"train/a", some_clicks(100, 1).text}, {"test", some_clicks(100, 9).text}}, 1 << 20);
-  settings_.passes = 50;
+  settings_.passes = 120;
   settings_.validation_files = {"test"};
   MemoryStore scratch({}, 1 << 20);
   const TestingCluster cluster({.servers = 1, .workers = 2});
   cluster.run_workers([&](Worker& worker) {
     const auto progress = train(worker, store, &scratch);
     ASSERT_TRUE(progress) << progress.error().message;
-    EXPECT_EQ(progress->validated, 50u);
+    EXPECT_EQ(progress->validated, 120u);
   });
 }
 
