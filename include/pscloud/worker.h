@@ -128,6 +128,10 @@ class Worker {
   // Waits for all requests, then says goodbye: this worker is done. Nothing may be asked afterwards.
   virtual Result<> leave() = 0;
 
+  // Says goodbye before the job is done, such as when its machine is about to go away: another may take its place and
+  // its rank. What it has taken and not finished is given to others. Nothing may be asked afterwards.
+  virtual Result<> give_up(std::string_view why) = 0;
+
   // How it reaches the servers: "shm", "tcp", "tls", "inproc", or two of them ("shm and tls").
   virtual std::string transport() const = 0;
   virtual int rank() const = 0;

@@ -12,7 +12,6 @@ using std::chrono::milliseconds;
 namespace {
 constexpr Duration kBackoffFirst = milliseconds(50);
 constexpr Duration kBackoffMax = milliseconds(1000);
-constexpr Duration kComplaintEvery = milliseconds(5000);
 }  // namespace
 
 Member::Member(Options options, Transport& transport, Clock& clock, Random& random, Listener& listener)
@@ -24,7 +23,7 @@ void Member::start() {
   const Time now = clock_.now();
   heard_ = now;
   join_deadline_ = now + options_.timing.join;
-  next_complaint_ = now + milliseconds(2000);
+  next_complaint_ = now + options_.timing.complaint_first;
   connect();
 }
 
@@ -184,7 +183,7 @@ void Member::on_wake() {
     return;
   }
   if (now >= next_complaint_) {
-    next_complaint_ = now + kComplaintEvery;
+    next_complaint_ = now + options_.timing.complaint;
     if (const std::string waiting = waiting_for(); !waiting.empty()) log_info("waits for {}", waiting);
   }
 }

@@ -18,6 +18,9 @@ struct Timing {
   Duration stop = std::chrono::seconds(10);
   Duration restart_wait = std::chrono::seconds(5);
   Duration request = std::chrono::seconds(120);
+  // While it waits it says for whom: soon, since a newcomer may have begun with this node, then at times.
+  Duration complaint_first = std::chrono::seconds(2);
+  Duration complaint = std::chrono::seconds(5);
 
   static Timing of(const NodeOptions& options) {
     using std::chrono::milliseconds;

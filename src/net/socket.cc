@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -35,15 +36,7 @@ Address address_of(const Endpoint& endpoint) {
   return {host, static_cast<uint16_t>(std::stoi(port))};
 }
 
-}  // namespace
-
-std::string Endpoint::host() const { return address_of(*this).host; }
-std::string Endpoint::text() const {
-  if (size > 0 && storage.ss_family == AF_UNIX) return "this machine";
-  return size == 0 ? "unknown" : address_of(*this).text();
-}
-
-Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen) {
+Result<std::vector<Endpoint>> look_up(const Address& address, bool to_listen) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (to_listen ? AI_PASSIVE : 0);
@@ -61,6 +54,27 @@ Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen) {
     endpoint.size = info->ai_addrlen;
   }
   return endpoints;
+}
+
+}  // namespace
+
+std::string Endpoint::host() const { return address_of(*this).host; }
+std::string Endpoint::text() const {
+  if (size > 0 && storage.ss_family == AF_UNIX) return "this machine";
+  return size == 0 ? "unknown" : address_of(*this).text();
+}
+
+Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen) {
+  auto endpoints = look_up(address, to_listen);
+  if (endpoints || !to_listen) return endpoints;
+  // A pod of Kubernetes listens at "pod.service", which the cluster's DNS knows a second after the pod has started.
+  // "pod" is its host name, which it knows itself.
+  std::array<char, 256> own{};
+  if (gethostname(own.data(), own.size() - 1) != 0 || !address.host.starts_with(std::string(own.data()) + ".")) {
+    return endpoints;
+  }
+  auto of_machine = look_up({own.data(), address.port}, true);
+  return of_machine && !is_loopback(of_machine->front().host()) ? of_machine : endpoints;
 }
 
 Result<Fd> listen_on(const Endpoint& endpoint) {

@@ -21,7 +21,8 @@ struct Endpoint {
   std::string text() const;  // "127.0.0.1:40123", "[::1]:40123"
 };
 
-// Asks the system's resolver, so a name may take seconds; a number takes none. For this end if `to_listen`.
+// Asks the system's resolver, so a name may take seconds; a number takes none. For this end if `to_listen`: a name that
+// begins with this machine's host name and is not known (yet) is then that of the machine, unless that is loopback.
 Result<std::vector<Endpoint>> resolve(const Address& address, bool to_listen);
 
 // All sockets below do not block and are not inherited by child processes.

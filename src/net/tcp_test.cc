@@ -102,6 +102,23 @@ TEST(Tcp, NamesAreLookedUp) {
   EXPECT_THAT(why.message, HasSubstr("no-such-host.invalid:1: cannot find the host"));
 }
 
+TEST(Tcp, ListensAtANameOfItsMachineThatNobodyKnowsYet) {
+  std::string own(256, '\0');
+  ASSERT_EQ(gethostname(own.data(), own.size() - 1), 0);
+  own.resize(own.find('\0'));
+  const auto machine = resolve({own, 1}, true);
+  const auto listening = resolve({own + ".no-such-service.invalid", 1}, true);
+  // A machine that knows itself by loopback alone, as many do, cannot be reached there.
+  if (machine && !is_loopback(machine->front().host())) {
+    ASSERT_TRUE(listening) << listening.error().message;
+    EXPECT_EQ(listening->front().text(), machine->front().text());
+  } else {
+    EXPECT_THAT(listening.error().message, HasSubstr(own + ".no-such-service.invalid:1: cannot find the host"));
+  }
+  EXPECT_FALSE(resolve({own + ".no-such-service.invalid", 1}, false));
+  EXPECT_FALSE(resolve({"x" + own + ".no-such-service.invalid", 1}, true));
+}
+
 TEST(Tcp, AddressesThatAreNoneAreRefused) {
   TestNode node(make_plain());
   EXPECT_EQ(node.wait_closed(node.connect("nonsense")).code, Code::kInvalid);

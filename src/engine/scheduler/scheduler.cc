@@ -15,6 +15,7 @@ Scheduler::Scheduler(Options options, Transport& transport, Clock& clock)
 void Scheduler::start() {
   next_tick_ = clock_.now() + options_.timing.heartbeat;
   form_deadline_ = clock_.now() + options_.timing.join;
+  next_complaint_ = clock_.now() + options_.timing.complaint_first;
   schedule_wake();
 }
 
@@ -401,6 +402,10 @@ void Scheduler::on_wake() {
     }
     form();
     place_late_workers();
+  }
+  if (view_.phase == Phase::kForming && now >= next_complaint_) {
+    log_info("waits for {}", missing_nodes());
+    next_complaint_ = now + options_.timing.complaint;
   }
   if (view_.phase == Phase::kForming && now >= form_deadline_) {
     failure_code_ = Code::kTimeout;

@@ -102,6 +102,7 @@ class Scheduler final : public LaneHandler {
   Time recover_until_ = Time::never();
   Time next_tick_;
   Time form_deadline_;
+  Time next_complaint_;  // while the job forms
   Time all_dead_since_ = Time::never();
   Time stop_deadline_ = Time::never();
   bool finished_ = false;

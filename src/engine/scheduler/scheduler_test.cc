@@ -116,6 +116,17 @@ class SchedulerTest : public testing::Test {
   std::optional<Scheduler> scheduler_;
 };
 
+TEST_F(SchedulerTest, SaysWhomTheJobWaitsFor) {
+  start(1, 2);
+  join(worker(2));
+  set_log_level(LogLevel::kInfo);
+  testing::internal::CaptureStderr();
+  for (int second = 0; second < 8; ++second) pass(std::chrono::seconds(1));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("waits for 1 of 1 server and 1 of 2 workers\n"));
+  EXPECT_THAT(said, HasSubstr("waits for 1 of 1 server and 2 of 2 workers\n"));  // a silent one has gone
+}
+
 TEST_F(SchedulerTest, TheJobBeginsWhenAllAreThere) {
   start(1, 2);
   join(server(1, 10));

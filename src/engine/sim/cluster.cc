@@ -131,6 +131,7 @@ void SimCluster::start_worker() {
   options.member.self.role = Role::kWorker;
   options.member.self.rank = Member::kNoRank;
   options.key_cache_bytes = scenario_.key_cache_bytes;
+  options.large_bytes = scenario_.large_bytes;
   options.sabotage = sabotage_;
   node.core = std::make_unique<WorkerCore>(options, transport, clock_, *node.random, metrics_);
   forward->set(node.core.get());

@@ -28,6 +28,7 @@ struct Scenario {
   uint32_t incarnations = 1;  // of workers, restarts included
   Credit credit;
   uint64_t key_cache_bytes = 0;
+  uint64_t large_bytes = 0;
   std::vector<TableSpec> tables;
   std::vector<Key> keys;
   Script::Options script;

@@ -17,6 +17,8 @@ Scenario Scenario::draw(Random& random) {
   s.credit.requests = 2 + static_cast<uint32_t>(random.below(10));
   s.credit.bytes = 600 + static_cast<uint32_t>(random.below(3000));
   s.key_cache_bytes = random.chance(0.5) ? 60 : 4096;
+  // Small enough that there are large parts, which others go before; or all are small.
+  s.large_bytes = random.chance(0.7) ? 350 + random.below(400) : UINT64_MAX;
 
   s.calm = random.chance(0.1);
   const auto sometimes = [&](double most) { return !s.calm && random.chance(0.4) ? random.uniform() * most : 0; };

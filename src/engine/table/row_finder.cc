@@ -1,67 +1,63 @@
 #include "engine/table/row_finder.h"
 
-#include <algorithm>
-
-#include "base/hash.h"
 #include "engine/table/prefetch.h"
 
 namespace pscloud {
 
 const RowFinder::Group* RowFinder::next() {
-  do {
-    if (steps_ * kGroup >= keys_.size() + 2 * kGroup) return nullptr;
-    step();
-  } while (steps_ < 3);  // the first group has two steps to go
-  return &groups_[steps_ % 3];
-}
-
-void RowFinder::step() {
-  Group& first = groups_[steps_ % 3];
-  Group& second = groups_[(steps_ + 2) % 3];
-  Group& third = groups_[(steps_ + 1) % 3];
-  first.begin = steps_ * kGroup;
-  first.size = first.begin < keys_.size() ? std::min(kGroup, keys_.size() - first.begin) : 0;
-  ++steps_;
-  if (first.size == kGroup && second.size == kGroup && third.size == kGroup) {
-    step_groups<true>(first, second, third);
-  } else {
-    step_groups<false>(first, second, third);
+  if (given_ >= keys_.size()) return nullptr;
+  if (given_ == 0) {
+    allow(2 * kGroup);
+    while (asked_ < askable_) ask_ahead();
+    Group none;
+    begin_group(group_of(0), 0);
+    step<false, false>(groups_[0], none);
   }
+  Group& compared = group_of(given_);
+  Group& guessed = group_of(given_ + kGroup);
+  begin_group(guessed, given_ + kGroup);
+  allow(given_ + 3 * kGroup);
+  if (compared.size < kGroup || guessed.size < kGroup) {
+    step<false, false>(guessed, compared);
+  } else if (asked_ == askable_) {
+    step<true, false>(guessed, compared);
+  } else {
+    step<true, true>(guessed, compared);  // for who does not ask ahead
+  }
+  given_ += kGroup;
+  allow(given_ + 3 * kGroup);
+  return &compared;
 }
 
-template <bool kWhole>
-void RowFinder::step_groups(Group& first, Group& second, Group& third) {
+template <bool kWhole, bool kAsk>
+void RowFinder::step(Group& guessed, Group& compared) {
   const bool beside = rows_.key_is_beside();
   const bool crowded = index_.is_crowded();
   const size_t bytes_at_key = sizeof(Key) + (beside ? row_bytes_ : 0);
   uint32_t further[kGroup];
   size_t further_size = 0;
   for (size_t i = 0; i < kGroup; ++i) {
-    if (kWhole || i < first.size) {
-      first.mixed[i] = mix_key(keys_[first.begin + i]);
-      first.homes[i] = index_.home(first.mixed[i]);
-      __builtin_prefetch(first.homes[i]);
-    }
-    if (kWhole || i < second.size) {
-      const uint32_t row = SparseIndex::guess(second.homes[i], second.mixed[i]);
-      second.rows[i] = row;
+    if (kAsk) ask_ahead();
+    if (kWhole || i < guessed.size) {
+      const uint32_t row = SparseIndex::guess(guessed.homes[i], guessed.mixed[i]);
+      guessed.rows[i] = row;
       if (row < SparseIndex::kRowsMax) [[likely]] {
         ask_for(rows_.key_address(row), bytes_at_key);
         if (!beside) ask_for(rows_.floats(row), row_bytes_);
       } else if (row == SparseIndex::kFurther) {
-        __builtin_prefetch(second.homes[i] + 1);
+        __builtin_prefetch(guessed.homes[i] + 1);
         further[further_size++] = static_cast<uint32_t>(i);
       }
     }
-    if (kWhole || i < third.size) {
-      uint32_t& row = third.rows[i];
-      if (row == SparseIndex::kNone ? crowded : rows_.key(row) != keys_[third.begin + i]) [[unlikely]]
-        row = index_.find(third.mixed[i], rows_);
+    if (kWhole || i < compared.size) {
+      uint32_t& row = compared.rows[i];
+      if (row == SparseIndex::kNone ? crowded : rows_.key(row) != keys_[compared.begin + i]) [[unlikely]]
+        row = index_.find(compared.mixed[i], rows_);
     }
   }
   for (size_t i = 0; i < further_size; ++i) {
-    const uint32_t row = second.rows[further[i]] =
-        SparseIndex::guess_further(second.homes[further[i]], second.mixed[further[i]]);
+    const uint32_t row = guessed.rows[further[i]] =
+        SparseIndex::guess_further(guessed.homes[further[i]], guessed.mixed[further[i]]);
     if (row != SparseIndex::kNone) ask_for(rows_.key_address(row), bytes_at_key);
   }
 }

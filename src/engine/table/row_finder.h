@@ -1,17 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/hash.h"
 #include "engine/table/sparse_index.h"
 #include "engine/table/sparse_rows.h"
 
 namespace pscloud {
 
-// Looks up a list of keys, a group at a time. Three groups are on their way, each at another step: its lines of the
+// Looks up a list of keys, a group at a time. Some groups are on their way, each at another step: its lines of the
 // index are asked for, its rows are asked for, its keys are compared. So there is always something to do while memory
-// answers. Neither index nor rows may grow meanwhile.
+// answers. A processor has only so many questions to memory open at a time: who works on a group for long calls
+// ask_ahead() meanwhile, or memory would have nothing to do. Neither index nor rows may grow meanwhile.
 class RowFinder {
  public:
   static constexpr size_t kGroup = 32;
@@ -33,17 +36,37 @@ class RowFinder {
   // The next group in the order of the keys; null after the last.
   const Group* next();
 
+  // About kGroup times after each next(): asks for one line of the index. More than that does nothing.
+  void ask_ahead() {
+    if (asked_ < askable_) ask_for_line(asked_++);
+  }
+
  private:
-  void step();
-  template <bool kWhole>
-  void step_groups(Group& first, Group& second, Group& third);
+  static constexpr size_t kGroups = 4;  // given, rows asked for, lines asked for, being asked for
+
+  Group& group_of(size_t key) { return groups_[key / kGroup % kGroups]; }
+  void ask_for_line(size_t key) {
+    Group& group = group_of(key);
+    const uint64_t mixed = group.mixed[key % kGroup] = mix_key(keys_[key]);
+    __builtin_prefetch(group.homes[key % kGroup] = index_.home(mixed));
+  }
+  void allow(size_t key) { askable_ = std::min(key, keys_.size()); }
+  void begin_group(Group& group, size_t begin) const {
+    group.begin = begin;
+    group.size = begin < keys_.size() ? std::min(kGroup, keys_.size() - begin) : 0;
+  }
+  // Guesses rows from lines and asks for them, compares the keys of others, and asks for lines if kAsk.
+  template <bool kWhole, bool kAsk>
+  void step(Group& guessed, Group& compared);
 
   const SparseIndex& index_;
   const SparseRows& rows_;
   const std::span<const Key> keys_;
   const size_t row_bytes_;
-  size_t steps_ = 0;
-  Group groups_[3];
+  size_t given_ = 0;    // keys of the groups that have been given
+  size_t asked_ = 0;    // keys whose lines have been asked for
+  size_t askable_ = 0;  // keys whose lines may be asked for by now
+  Group groups_[kGroups];
 };
 
 }  // namespace pscloud

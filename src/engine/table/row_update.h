@@ -23,11 +23,17 @@ class RowUpdate {
   // Rows `ahead`, no more than these, will be next: their memory is asked for meanwhile.
   void apply(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead, const float* pushed,
              float* out);
+  // Those that the finder has given last: it asks ahead.
+  void apply(SparseRows& table, RowFinder& finder, std::span<const uint32_t> rows, const float* pushed, float* out);
 
  private:
-  template <size_t kWidth, size_t kState>
-  void apply_gathered(SparseRows& table, std::span<const uint32_t> rows, std::span<const uint32_t> ahead,
-                      const float* pushed, float* out);
+  // ask_ahead(i, floats) for row i; how many floats a row has may be known at compile time.
+  template <class AskAhead>
+  void apply_rows(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out,
+                  const AskAhead& ask_ahead);
+  template <size_t kWidth, size_t kState, class AskAhead>
+  void apply_gathered(SparseRows& table, std::span<const uint32_t> rows, const float* pushed, float* out,
+                      const AskAhead& ask_ahead);
 
   const Updater& updater_;
   const size_t width_;

@@ -60,7 +60,7 @@ Result<> SparseTable::push_checked(std::span<const Key> keys, std::span<const fl
       const auto rows = group->found();
       if (memo != nullptr) std::ranges::copy(rows, memo->rows.data() + begin);
       if (std::ranges::find(rows, kNone) == rows.end()) {
-        update_.apply(rows_, rows, {}, values.data() + begin * width, out_at(begin));
+        update_.apply(rows_, finder, rows, values.data() + begin * width, out_at(begin));
         continue;
       }
       for (size_t i = 0; i < rows.size(); ++i) {

@@ -21,6 +21,8 @@ uint64_t bytes_of_part(const Part& part) {
 // fill a long network. What goes to the owner is bounded by its credit too.
 constexpr uint64_t kAheadLocal = (2 << 20) + (64 << 10);  // two parts
 constexpr uint64_t kAheadMax = 16 << 20;
+// Small parts that may go before a large one: then it has its turn.
+constexpr size_t kPassesMax = 64;
 
 uint64_t bytes_of_reply(const Part& part) {
   return part.pulls() && part.in_place_bytes == 0 ? uint64_t{part.count} * part.spec->width * sizeof(float) : 0;
@@ -214,17 +216,40 @@ void Channel::on_reply(const Frame& frame) {
 
 void Channel::submit(Part part) {
   if (!failure_.message.empty()) return part.done(failure_);
-  queue_.push_back(std::move(part));
+  put_in_queue(std::move(part));
   pump();
 }
 
-void Channel::tell_when_all_sent(std::atomic<bool>* flag) {
+bool Channel::is_large(const Part& part) const {
+  return bytes_of_part(part) + bytes_of_reply(part) >= options_.large_bytes;
+}
+
+// A large tensor is in nobody's way: a small part goes before large ones of other tables. Requests to one table stay in
+// order, and nothing passes the end of a clock or another request that is none of rows.
+void Channel::put_in_queue(Part part) {
+  auto place = queue_.end();
+  if (part.spec && !is_large(part) && passes_ < kPassesMax) {
+    for (auto at = queue_.rbegin(); at != queue_.rend() && at->spec && at->table != part.table; ++at) {
+      if (is_large(*at)) place = std::prev(at.base());
+    }
+  }
+  if (place != queue_.end()) ++passes_;
+  queue_.insert(place, std::move(part));
+}
+
+void Channel::tell_when_to_copy(uint64_t bytes, std::atomic<bool>* flag) {
+  if (bytes < options_.large_bytes) {
+    *flag = true;
+    return;
+  }
   waiters_.push_back(flag);
   tell_waiters();
 }
 
 void Channel::tell_waiters() {
-  if (!queue_.empty() && failure_.message.empty()) return;
+  if (waiters_.empty()) return;
+  const bool waits = std::ranges::any_of(queue_, [this](const Part& part) { return is_large(part); });
+  if (waits && failure_.message.empty()) return;
   for (std::atomic<bool>* flag : std::exchange(waiters_, {})) *flag = true;
 }
 
@@ -243,6 +268,7 @@ void Channel::pump() {
                       reply_bytes_ + reply_bytes <= ahead;
     if (!room && !sent_.empty() && !options_.sabotage.no_bound) break;
 
+    if (is_large(part)) passes_ = 0;
     Result<EncodedPayload> payload = EncodedPayload{.head = part.raw, .values = nullptr};
     if (part.spec) payload = encode_part(part, part.spec->push_filters);
     Sent sent;

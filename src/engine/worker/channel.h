@@ -56,7 +56,8 @@ class Channel {
     uint64_t session = 0;  // of this worker
     Timing timing;
     uint64_t key_cache_bytes = uint64_t{64} << 20;
-    bool shared_memory = false;  // if the owner has it and is on this machine
+    uint64_t large_bytes = 256 << 10;  // from this on a part lets smaller ones of other tables go first
+    bool shared_memory = false;        // if the owner has it and is on this machine
     Sabotage sabotage;
   };
 
@@ -81,8 +82,9 @@ class Channel {
   bool local() const { return local_; }
   // Memory for the values of a part, from where sending them costs least.
   Buffer allocate(size_t size) { return transport_.allocate(lane_, size); }
-  // Sets `*flag` when no part waits here to be sent.
-  void tell_when_all_sent(std::atomic<bool>* flag);
+  // Sets `*flag` when the values of a part, of so many bytes, should be copied: those of a large one when no other
+  // waits here to be sent, since to copy far ahead of the owner would only push what it needs next out of the cache.
+  void tell_when_to_copy(uint64_t bytes, std::atomic<bool>* flag);
 
   bool synced() const { return synced_; }            // the owner knows us
   uint32_t min_clock() const { return min_clock_; }  // of all workers, as the owner last said
@@ -106,6 +108,8 @@ class Channel {
 
   void connect();
   void sync();
+  bool is_large(const Part& part) const;
+  void put_in_queue(Part part);
   void pump();
   void tell_waiters();
   Result<EncodedPayload> encode_part(const Part& part, std::span<const FilterSpec> filters);
@@ -142,8 +146,9 @@ class Channel {
   Credit credit_;
   uint64_t next_seq_ = 1;
   std::deque<Part> queue_;                   // not sent yet; the worker bounds it
+  size_t passes_ = 0;                        // parts that went before large ones since the last large one was sent
   std::map<uint64_t, Sent> sent_;            // not answered yet
-  std::vector<std::atomic<bool>*> waiters_;  // for queue_ to be empty
+  std::vector<std::atomic<bool>*> waiters_;  // for no large part in queue_
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;
   uint64_t reply_bytes_ = 0;  // that are on their way to us

@@ -240,11 +240,8 @@ class WorkerImpl final : public Worker {
     return TRY(ask_board<TallyReplyMessage>(FrameType::kTally, name, encode(message))).sums;
   }
 
-  Result<> leave() override {
-    if (left_.exchange(true)) return {};
-    ended_.notify_all();
-    return say_goodbye(false, "");
-  }
+  Result<> leave() override { return end(false, ""); }
+  Result<> give_up(std::string_view why) override { return end(true, std::string(why)); }
 
   std::string transport() const override {
     size_t local = 0;
@@ -306,6 +303,12 @@ class WorkerImpl final : public Worker {
       work([completion](const Result<>& result) { completion->finish(result); });
     });
     return Ticket(ticket).wait();
+  }
+
+  Result<> end(bool failure, const std::string& reason) {
+    if (left_.exchange(true)) return {};
+    ended_.notify_all();
+    return say_goodbye(failure, reason);
   }
 
   Result<> say_goodbye(bool failure, const std::string& reason) {
@@ -433,10 +436,9 @@ class WorkerImpl final : public Worker {
       if (SharedBuffer lent = slice.positions.empty() ? find_lent(slice.source) : nullptr) {
         slice.part.values = Floats(slice.source, std::move(lent));
       } else {
-        // To copy far ahead of the servers would only push what they need next out of the cache.
         std::atomic<bool> room{false};
         Buffer buffer;
-        loop_->look([&] { core_->channel(slice.owner).tell_when_all_sent(&room); });
+        loop_->look([&] { core_->channel(slice.owner).tell_when_to_copy(bytes, &room); });
         if (!loop_->drive_until(room)) return;  // the loop has ended
         loop_->look([&] { buffer = core_->channel(slice.owner).allocate(bytes); });
         if (buffer.size() != bytes) return;  // it has ended since

@@ -87,6 +87,7 @@ void WorkerCore::on_view(const View& view) {
     options.session = member_.session();
     options.timing = options_.member.timing;
     options.key_cache_bytes = options_.key_cache_bytes;
+    options.large_bytes = options_.large_bytes;
     options.shared_memory = options_.shared_memory;
     options.sabotage = options_.sabotage;
     channels_.push_back(std::make_unique<Channel>(std::move(options), transport_, clock_, random_, metrics_));

@@ -24,6 +24,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   struct Options {
     Member::Options member;
     uint64_t key_cache_bytes = uint64_t{64} << 20;
+    uint64_t large_bytes = Channel::Options{}.large_bytes;
     bool shared_memory = false;
     Sabotage sabotage;
   };
