@@ -19,6 +19,13 @@ struct Time {
   static constexpr Time never() { return {INT64_MAX}; }
 };
 
+// Since 1970, by the clock on the wall: for what others read, never to measure how long something takes.
+inline int64_t unix_seconds_now() { return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()); }
+// The same with what is less than a second.
+inline double unix_s_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 // Where the engine gets its time from, so that the simulator can give it another. Monotonic.
 class Clock {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kSlotsMin = 1024;
 constexpr size_t kAhead = 16;  // features whose slot is asked for before its turn
-constexpr uint32_t kWordBits = 64;
+constexpr uint32_t kWordBits = 32;
 
 struct Extremes {
   Key least;
@@ -30,35 +30,42 @@ Extremes extremes_of(const Key* features, size_t count) {
   return found;
 }
 
-// Sets the bit of each feature, counted from that of the least key.
+// A word of the map has 32 bits, one for each key, and above them how many bits are set in the words before it: both
+// are read at once. Sets the bit of each feature, counted from that of the least key. False if there is a key outside
+// of the range.
 PSCLOUD_VECTOR_CLONES
-void mark(const Key* features, size_t count, Key least, uint64_t* bits) {
+bool mark(const Key* features, size_t count, Key least, Key range, uint64_t* words) {
+  bool outside = false;
   for (size_t i = 0; i < count; ++i) {
     const Key at = features[i] - least;
-    bits[at / kWordBits] |= uint64_t{1} << at % kWordBits;
+    outside |= at > range;
+    const Key place = std::min(at, range);
+    words[place / kWordBits] |= uint64_t{1} << place % kWordBits;
   }
+  return !outside;
 }
 
 // Counts the bits before each word; returns how many there are in all.
 PSCLOUD_VECTOR_CLONES
-uint32_t count_before(const uint64_t* bits, size_t words, uint32_t* before) {
+uint32_t count_before(uint64_t* words, size_t size) {
   uint32_t sum = 0;
-  for (size_t i = 0; i < words; ++i) {
-    before[i] = sum;
-    sum += static_cast<uint32_t>(std::popcount(bits[i]));
+  for (size_t i = 0; i < size; ++i) {
+    const uint64_t bits = words[i];
+    words[i] = bits | uint64_t{sum} << kWordBits;
+    sum += static_cast<uint32_t>(std::popcount(bits));
   }
   return sum;
 }
 
 // A key is put in its place by each of its features: that costs less than to look for the bits that are set.
 PSCLOUD_VECTOR_CLONES
-void number(const Key* features, size_t count, Key least, const uint64_t* bits, const uint32_t* before, Key* keys,
-            uint32_t* columns) {
+void number(const Key* features, size_t count, Key least, const uint64_t* words, Key* keys, uint32_t* columns) {
   for (size_t i = 0; i < count; ++i) {
     const Key at = features[i] - least;
+    const uint64_t word = words[at / kWordBits];
     const uint64_t below = (uint64_t{1} << at % kWordBits) - 1;
-    const size_t word = at / kWordBits;
-    const uint32_t column = before[word] + static_cast<uint32_t>(std::popcount(bits[word] & below));
+    const uint32_t column =
+        static_cast<uint32_t>(word >> kWordBits) + static_cast<uint32_t>(std::popcount(word & below));
     columns[i] = column;
     keys[column] = features[i];
   }
@@ -70,20 +77,32 @@ void Localizer::localize(std::span<const Key> features) {
   CHECK(features.size() <= kFeaturesMax, "a minibatch of {} features", features.size());
   columns_.resize(features.size());
   if (features.empty()) return keys_.clear();
-  const auto [least, greatest] = extremes_of(features.data(), features.size());
   // With more words than features most would be passed over for nothing.
-  const Key range = greatest - least;
-  if (range / kWordBits < features.size()) return localize_close(features, least, range);
-  localize_any(features);
+  const auto is_close = [&](Key range) { return range / kWordBits / 2 < features.size(); };
+  // Most often all keys are where those of earlier minibatches were, and need no look of their own before.
+  const bool has_range = !map_.empty();
+  if (has_range && is_close(range_) && localize_close(features)) return;
+  auto [least, greatest] = extremes_of(features.data(), features.size());
+  if (!is_close(greatest - least)) return localize_any(features);
+  if (has_range) {
+    const Key least_of_all = std::min(least, least_);
+    const Key greatest_of_all = std::max(greatest, least_ + range_);
+    if (is_close(greatest_of_all - least_of_all)) {
+      least = least_of_all;
+      greatest = greatest_of_all;
+    }
+  }
+  least_ = least;
+  range_ = greatest - least;
+  CHECK(localize_close(features), "keys from {} to {}", least, greatest);
 }
 
-void Localizer::localize_close(std::span<const Key> features, Key least, Key range) {
-  const size_t words = range / kWordBits + 1;
-  bits_.assign(words, 0);
-  before_.resize(words);
-  mark(features.data(), features.size(), least, bits_.data());
-  keys_.resize(count_before(bits_.data(), words, before_.data()));
-  number(features.data(), features.size(), least, bits_.data(), before_.data(), keys_.data(), columns_.data());
+bool Localizer::localize_close(std::span<const Key> features) {
+  map_.assign(range_ / kWordBits + 1, 0);
+  if (!mark(features.data(), features.size(), least_, range_, map_.data())) return false;
+  keys_.resize(count_before(map_.data(), map_.size()));
+  number(features.data(), features.size(), least_, map_.data(), keys_.data(), columns_.data());
+  return true;
 }
 
 void Localizer::localize_any(std::span<const Key> features) {

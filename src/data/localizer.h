@@ -30,7 +30,8 @@ class Localizer {
     uint32_t number;  // in order of appearance
   };
 
-  void localize_close(std::span<const Key> features, Key least, Key range);
+  // False if some of them are outside of the range.
+  bool localize_close(std::span<const Key> features);
   void localize_any(std::span<const Key> features);
   void number_by_appearance(std::span<const Key> features);
   void make_slots(size_t count);
@@ -39,8 +40,11 @@ class Localizer {
   size_t slot_of(Key key) const { return static_cast<size_t>((key * 0x9e3779b97f4a7c15) >> shift_); }
   void sort_seen();
 
-  std::vector<uint64_t> bits_;    // of keys that lie close together: which there are
-  std::vector<uint32_t> before_;  // of each of these words: how many keys are in those before it
+  // Keys that lie close together: from where to where they were in earlier minibatches, and the map of the last, which
+  // is empty before there was one.
+  Key least_ = 0;
+  Key range_ = 0;
+  std::vector<uint64_t> map_;
 
   std::vector<uint32_t> slots_;  // open addressing: 1 + number of a key seen, or 0; half of them at most are used
   size_t mask_ = 0;

@@ -66,6 +66,20 @@ RC_GTEST_PROP(Localizer, LeadsEachFeatureThatIsCloseToItsKey, (const std::vector
   for (size_t i = 0; i < features.size(); ++i) RC_ASSERT(localizer.keys()[localizer.columns()[i]] == features[i]);
 }
 
+// Where keys of a minibatch are has no say in the numbers of the next.
+RC_GTEST_PROP(Localizer, MinibatchesHaveNothingInCommon, (const std::vector<std::vector<uint8_t>>& minibatches)) {
+  Localizer localizer;
+  for (const auto& steps : minibatches) {
+    std::vector<Key> features;
+    // Near the last, or far from them.
+    for (const uint8_t step : steps) features.push_back(Key{steps.front()} * steps.size() * 100 + step);
+    const std::set<Key> keys(features.begin(), features.end());
+    localizer.localize(features);
+    RC_ASSERT(std::ranges::equal(localizer.keys(), keys));
+    for (size_t i = 0; i < features.size(); ++i) RC_ASSERT(localizer.keys()[localizer.columns()[i]] == features[i]);
+  }
+}
+
 TEST(Localizer, ManyKeysThatShareTheirLowBitsAreTold) {
   std::vector<Key> features;
   for (Key i = 0; i < 100000; ++i) features.push_back((99999 - i) << 40);

@@ -9,14 +9,14 @@
 namespace pscloud {
 
 MinibatchReader::MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows,
-                                 const CachePlace& cache)
+                                 const CachePlace& cache, Labels labels)
     : rows_(rows),
       counting_(store,
                 [this](size_t bytes) {
                   stored_bytes_ += bytes;
                   return Result<>();
                 }),
-      text_(counting_, make_parser(format, ignore_groups)) {
+      text_(counting_, make_parser(format, ignore_groups, labels)) {
   if (cache.store == nullptr) return;
   const char* const groups = ignore_groups ? "without groups" : "with groups";
   cache_.emplace(store, *cache.store, cache.prefix,

@@ -22,8 +22,8 @@ struct CachePlace {
 class MinibatchReader {
  public:
   // `rows` at a time. The store is borrowed.
-  MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows,
-                  const CachePlace& cache = {});
+  MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows, const CachePlace& cache = {},
+                  Labels labels = Labels::kNeeded);
 
   MinibatchReader(const MinibatchReader&) = delete;
   MinibatchReader& operator=(const MinibatchReader&) = delete;

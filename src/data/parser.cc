@@ -33,7 +33,7 @@ void Parser::parse_record(std::string_view record, RowBlock& block, BadLines& ba
   bad.add(static_cast<uint64_t>(complaint.at - record.data()), std::move(complaint.reason));
 }
 
-std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups) {
+std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, Labels labels) {
   switch (format) {
     case ExampleFormat::kDense:
     case ExampleFormat::kSparse:
@@ -41,7 +41,7 @@ std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups) {
     case ExampleFormat::kAdfea: return make_adfea_parser(ignore_groups);
     case ExampleFormat::kLibsvm: return make_libsvm_parser();
     case ExampleFormat::kTerafea: return make_terafea_parser(ignore_groups);
-    case ExampleFormat::kVw: return make_vw_parser();
+    case ExampleFormat::kVw: return make_vw_parser(labels);
     case ExampleFormat::kCriteo: return make_criteo_parser(ignore_groups);
     case ExampleFormat::kProto: return make_proto_parser(ignore_groups);
   }

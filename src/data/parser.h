@@ -13,6 +13,9 @@ namespace pscloud {
 // How examples are written: all but the last as lines of text.
 enum class ExampleFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo, kProto };
 
+// Examples to learn from have a label; those that are only scored may be without one, in formats that allow it.
+enum class Labels { kNeeded, kMayLack };
+
 // Lines that make no sense: how many, and what is wrong with the first of them.
 struct BadLines {
   static constexpr size_t kKept = 8;
@@ -66,6 +69,6 @@ class Parser {
 };
 
 // `ignore_groups`: the features are in no group, whatever the text says.
-std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups);
+std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, Labels labels = Labels::kNeeded);
 
 }  // namespace pscloud

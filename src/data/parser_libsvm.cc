@@ -88,7 +88,8 @@ struct PlainLines {
       const auto digit = static_cast<uint8_t>(*value_at - '0');
       if (digit > 9) return false;
       values[feature] = digit;
-    } else if (!short_float_of(load_eight(value_at), value_size, values[feature])) {
+    } else if (const uint64_t eight = load_eight(value_at); !tiny_float_of(eight, value_size, values[feature]) &&
+                                                            !short_float_of(eight, value_size, values[feature])) {
       return false;
     }
   }

@@ -19,11 +19,11 @@ struct Parsed {
   BadLines bad;
 };
 
-Parsed parse(ExampleFormat format, std::string text, bool ignore_groups = false) {
+Parsed parse(ExampleFormat format, std::string text, bool ignore_groups = false, Labels labels = Labels::kNeeded) {
   Parsed parsed;
   const size_t size = text.size();
   text.append(kScanPadding, '\0');
-  make_parser(format, ignore_groups)->parse(std::string_view(text).substr(0, size), parsed.block, parsed.bad);
+  make_parser(format, ignore_groups, labels)->parse(std::string_view(text).substr(0, size), parsed.block, parsed.bad);
   return parsed;
 }
 
@@ -222,7 +222,7 @@ TEST(Parser, Murmur3GivesTheKeysOfOldModels) {
 }
 
 TEST(Parser, Vw) {
-  const auto [block, bad] = parse(ExampleFormat::kVw, "1 2.0 'tag|a x y:2 |b:0.5 x:3\n-1 | x\n|a x\n");
+  const auto [block, bad] = parse(ExampleFormat::kVw, "1 1.0 'tag|a x y:2 |b:0.5 x:3\n-1 | x\n0 1 0 name|a x\n");
   EXPECT_EQ(bad.count, 0u);
   EXPECT_THAT(block.labels, ElementsAre(1, -1, 0));
   EXPECT_THAT(block.values, ElementsAre(1, 2, 1.5, 1, 1));
@@ -233,6 +233,19 @@ TEST(Parser, Vw) {
   EXPECT_EQ(block.keys[0], block.keys[4]);
   EXPECT_EQ(complaint(ExampleFormat::kVw, "1 x:1"), "6: no '|' before the features");
   EXPECT_EQ(complaint(ExampleFormat::kVw, "1 | x:y"), "7: what follows 'x:' is no number");
+}
+
+TEST(Parser, VwLearnsFromNoLineThatIsNotWhatItSeems) {
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "1 2.5 |a x"), "3: an importance of 2.5: there are none here but 1");
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "1 1 0.5 'tag|a x"), "5: a base of 0.5: there is none here but 0");
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "1 word |a x"), "3: what follows the label is no number");
+  EXPECT_EQ(complaint(ExampleFormat::kVw, "word |a x"), "1: the label is no number");
+  for (const char* line : {"|a x", "'tag |a x", "tag|a x"}) {
+    EXPECT_EQ(complaint(ExampleFormat::kVw, line), "1: no label");
+    const auto [block, bad] = parse(ExampleFormat::kVw, line, false, Labels::kMayLack);
+    EXPECT_EQ(bad.count, 0u) << line;
+    EXPECT_THAT(block.labels, ElementsAre(0)) << line;
+  }
 }
 
 }  // namespace

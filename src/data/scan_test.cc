@@ -1,5 +1,6 @@
 #include "data/scan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -84,6 +85,21 @@ TEST(Scan, ShortFloatsAreRoundedAsTheLibraryDoes) {
   for (const std::string text : {".", "..", "1.2.3", ".5.", "1.."}) {
     float value = 0;
     EXPECT_FALSE(short_float_of(load_eight(Padded(text).begin()), text.size(), value)) << text;
+  }
+}
+
+TEST(Scan, TinyFloatsAreADigitAPointAndOneOrTwoDigits) {
+  for (int hundredths = 0; hundredths < 1000; ++hundredths) {
+    for (const int count : {3, 4}) {
+      const std::string text = fmt::format("{:.2f}", hundredths / 100.0).substr(0, static_cast<size_t>(count));
+      float value = -7;
+      ASSERT_TRUE(tiny_float_of(load_eight(Padded(text + "9.91").begin()), text.size(), value)) << text;
+      ASSERT_EQ(value, std::strtof(text.c_str(), nullptr)) << text;
+    }
+  }
+  for (const std::string text : {"1", "12", "1.", ".12", "123", "1234", "12.3", "1..", "1.2.", "1..2", "1.234"}) {
+    float value = 0;
+    EXPECT_FALSE(tiny_float_of(load_eight(Padded(text).begin()), text.size(), value)) << text;
   }
 }
 

@@ -12,18 +12,13 @@
 #include "base/text.h"
 #include "io/file_store.h"
 #include "io/http_client.h"
+#include "io/instance_metadata.h"
 
 namespace pscloud {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr uint64_t kProfileBytesMax = 1 << 20;
 constexpr std::chrono::minutes kRenewBefore{5};
-// A metadata service answers in milliseconds; where there is none nothing answers at all.
-constexpr milliseconds kMetadataTimeout{1000};
-constexpr int kMetadataTries = 2;
-constexpr uint64_t kMetadataBytesMax = 64 << 10;
 constexpr int kTriesMax = 100;
 
 using Fields = std::map<std::string, std::string>;
@@ -220,39 +215,22 @@ Result<AwsCredentials> AwsCredentialSource::find() const {
 }
 
 Result<std::optional<AwsCredentials>> AwsCredentialSource::of_instance() const {
-  if (environment_("AWS_EC2_METADATA_DISABLED") == "true") return std::nullopt;
-  std::string service = environment_("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-  if (service.empty()) service = "http://169.254.169.254";
-  while (service.ends_with('/')) service.pop_back();
-  HttpClient client({.tries = kMetadataTries,
-                     .connect_timeout = kMetadataTimeout,
-                     .total_timeout = kMetadataTimeout,
-                     .cancelled = cancelled_,
-                     .proxy = false});
-  const auto token = client.send({.method = "PUT",
-                                  .url = service + "/latest/api/token",
-                                  .headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "300"}},
-                                  .response_bytes_max = kMetadataBytesMax});
-  if (!token || token->status != 200) return std::nullopt;  // this is no instance
-  const auto get = [&](const std::string& path) {
-    return client.send({.url = service + path,
-                        .headers = {{"x-aws-ec2-metadata-token", token->body}},
-                        .response_bytes_max = kMetadataBytesMax});
-  };
-  const std::string folder = "/latest/meta-data/iam/security-credentials/";
-  const HttpResponse roles = TRY(get(folder));
-  const std::string role(without_spaces(roles.body.substr(0, roles.body.find('\n'))));
-  if (roles.status != 200 || role.empty()) return std::nullopt;  // one without a role
-  const HttpResponse keys = TRY(get(folder + role));
-  if (keys.status != 200) return unavailable("{}: status {} for the role {}", host_of(service), keys.status, role);
-  Fields fields = TRY(read_flat_json(keys.body));
+  InstanceMetadata metadata(environment_, cancelled_);
+  if (!metadata.is_there()) return std::nullopt;
+  const std::string folder = "iam/security-credentials/";
+  const std::string roles = TRY(metadata.get(folder)).value_or("");
+  const std::string role(without_spaces(roles.substr(0, roles.find('\n'))));
+  if (role.empty()) return std::nullopt;  // one without a role
+  const auto keys = TRY(metadata.get(folder + role));
+  if (!keys) return unavailable("{}: no keys for the role {}", host_of(metadata.service()), role);
+  Fields fields = TRY(read_flat_json(*keys));
   AwsCredentials found{.access_key_id = fields["AccessKeyId"],
                        .secret_access_key = fields["SecretAccessKey"],
                        .session_token = fields["Token"],
                        .source = fmt::format("instance's role {}", role)};
   found.expires = TRY(time_of(fields["Expiration"]).at(found.source));
   if (found.access_key_id.empty() || found.secret_access_key.empty()) {
-    return corrupt("{}: the role {} comes without keys", host_of(service), role);
+    return corrupt("{}: the role {} comes without keys", host_of(metadata.service()), role);
   }
   return found;
 }

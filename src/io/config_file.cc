@@ -47,6 +47,13 @@ size_t offset_of(std::string_view text, int line, int column) {
   return std::min(at, text.size());
 }
 
+// "line:column" of a byte, as editors count.
+std::string place_of(std::string_view text, size_t at) {
+  const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+  return fmt::format("{}:{}", lines + 1, at - line_begin + 1);
+}
+
 // The message that a byte of the text is within; null if names before it make no sense.
 const pb::Descriptor* message_at(std::string_view text, size_t offset, const pb::Descriptor* root) {
   std::vector<const pb::Descriptor*> within{root};
@@ -89,9 +96,7 @@ class FirstError final : public pb::io::ErrorCollector {
     }
     size_t at = offset_of(text_, line, column);
     const std::string what = explain(message, at);
-    const size_t line_begin = at == 0 ? 0 : text_.rfind('\n', at - 1) + 1;
-    const auto lines = std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at), '\n');
-    complaint_ = fmt::format("{}:{}:{}: {}", name_, lines + 1, at - line_begin + 1, escape_controls(what));
+    complaint_ = fmt::format("{}:{}: {}", name_, place_of(text_, at), escape_controls(what));
   }
   const std::string& complaint() const { return complaint_; }
 
@@ -142,6 +147,34 @@ Result<> parse_config(std::string_view text, std::string_view name, pb::Message&
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(std::string(text), &config)) return invalid("{}", error.complaint());
   return {};
+}
+
+std::string config_place(std::string_view text, std::string_view field, const pb::Message& config) {
+  const std::unique_ptr<pb::Message> parsed(config.New());
+  pb::TextFormat::ParseInfoTree root;
+  pb::TextFormat::Parser parser;
+  FirstError ignored(config.GetDescriptor(), text, "");
+  parser.RecordErrorsTo(&ignored);
+  parser.WriteLocationsTo(&root);
+  parser.AllowPartialMessage(true);
+  if (!parser.ParseFromString(std::string(text), parsed.get())) return {};
+  std::string place;
+  const pb::TextFormat::ParseInfoTree* tree = &root;
+  const pb::Descriptor* type = config.GetDescriptor();
+  while (tree != nullptr && type != nullptr) {
+    const size_t dot = field.find('.');
+    const pb::FieldDescriptor* one = type->FindFieldByName(std::string(field.substr(0, dot)));
+    if (one == nullptr) break;
+    const int index = one->is_repeated() ? 0 : -1;
+    const auto location = tree->GetLocation(one, index);
+    if (location.line < 0) break;
+    place = place_of(text, offset_of(text, location.line, location.column));
+    if (dot == std::string_view::npos) break;
+    type = one->message_type();
+    tree = type == nullptr ? nullptr : tree->GetTreeForNested(one, index);
+    field.remove_prefix(dot + 1);
+  }
+  return place;
 }
 
 Result<> set_config_field(std::string_view assignment, pb::Message& config) {

@@ -131,5 +131,15 @@ TEST(ConfigFile, DifferencesAreNamedByTheirFields) {
   EXPECT_EQ(config_differences(before, now), "modified: number: 7 -> 8, modified: options.packed: true -> false");
 }
 
+TEST(ConfigFile, AFieldHasAPlace) {
+  const FieldDescriptorProto type;
+  const std::string text = "# one\nname: 'x'\noptions {\n\tpacked: true  lazy: true\n}\n";
+  EXPECT_EQ(config_place(text, "options.lazy", type), "4:16");
+  EXPECT_EQ(config_place(text, "options.deprecated", type), "3:1");  // it would be within this
+  EXPECT_EQ(config_place(text, "number", type), "");
+  EXPECT_EQ(config_place(text, "no.field", type), "");
+  EXPECT_EQ(config_place("{", "name", type), "");
+}
+
 }  // namespace
 }  // namespace pscloud

@@ -62,6 +62,11 @@ class FileStore {
   virtual Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) = 0;
   // Replaces what has that name. Folders that are missing are made.
   virtual Result<std::unique_ptr<Output>> create(const std::string& uri) = 0;
+  // Whether create() and commit() would do, as far as can be told without them. Leaves nothing.
+  virtual Result<> check_create(const std::string& uri) {
+    TRY(create(uri));
+    return {};
+  }
   // Ok if there is no such file. kInvalid where files cannot be removed.
   virtual Result<> remove(const std::string& uri) { return invalid("{}: files here cannot be removed", uri); }
   // Removes what processes that were killed have left of files whose names begin so, and that they never committed.

@@ -194,6 +194,19 @@ class LocalStore final : public FileStore {
     return std::make_unique<LocalOutput>(path, std::move(aside), std::move(fd));
   }
 
+  Result<> check_create(const std::string& uri) override {
+    std::error_code error;
+    std::vector<fs::path> missing;  // folders, the innermost first
+    for (fs::path folder = fs::path(TRY(path_of(uri))).parent_path(); !folder.empty() && !fs::exists(folder, error);
+         folder = folder.parent_path()) {
+      missing.push_back(folder);
+    }
+    Result<> created;
+    if (const auto output = create(uri); !output) created = output.error();
+    for (const fs::path& folder : missing) fs::remove(folder, error);  // unless somebody has put something there
+    return created;
+  }
+
   Result<> remove(const std::string& uri) override {
     if (::unlink(TRY(path_of(uri)).c_str()) != 0 && errno != ENOENT) return path_error(uri, errno);
     return {};

@@ -57,6 +57,17 @@ TEST_F(LocalStoreTest, AFileThatIsNotCommittedLeavesNothing) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(LocalStoreTest, WhetherAFileCanBeWrittenIsToldBeforeAndLeavesNothing) {
+  EXPECT_TRUE(store_->check_create(folder_ + "/deep/er/file"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/deep"));
+  put("file", "old");
+  EXPECT_TRUE(store_->check_create(folder_ + "/file"));
+  EXPECT_EQ(get("file"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_THAT(store_->check_create(folder_ + "/file/x").error().message, HasSubstr(folder_ + "/file"));
+  EXPECT_THAT(store_->check_create(folder_).error().message, HasSubstr("is a folder, not a file"));
+}
+
 TEST_F(LocalStoreTest, AChangedFileHasAnotherVersion) {
   put("file", "one");
   const std::string before = store_->stat(folder_ + "/file").value().version;

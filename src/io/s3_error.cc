@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/clock.h"
 #include "io/content_range.h"
 #include "io/file_store.h"
 #include "io/xml.h"
@@ -34,7 +35,7 @@ std::string clock_difference(const HttpResponse& response) {
   const std::string date = response.header("date");
   const char* end = ::strptime(date.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
   if (end == nullptr || *end != '\0') return "wrong";
-  const auto ours = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const auto ours = unix_seconds_now();
   const int64_t seconds = ours - ::timegm(&parts);
   return fmt::format("{} s {}", std::abs(seconds), seconds < 0 ? "slow" : "fast");
 }

@@ -22,13 +22,15 @@ class S3Output final : public Output {
   S3Output(S3Client& client, S3Name name);
   ~S3Output() override;
 
+  // Begins an upload, which the destructor ends: whether it would be allowed.
+  Result<> begin_upload();
+
   Result<> write(std::string_view bytes) override;
   Result<> commit() override;
 
  private:
   size_t part_bytes() const;
   S3Call object_call(std::string method) const;
-  Result<> begin_upload();
   Result<> send_part();
   Result<> wait_for_oldest();
   Result<> complete();

@@ -128,6 +128,9 @@ class S3Store final : public FileStore {
   Result<std::unique_ptr<Output>> create(const std::string& uri) override {
     return std::make_unique<S3Output>(client_, TRY(file_name(uri)));
   }
+  Result<> check_create(const std::string& uri) override {
+    return S3Output(client_, TRY(file_name(uri))).begin_upload();
+  }
   Result<> remove(const std::string& uri) override {
     TRY(client_.call({.method = "DELETE", .name = TRY(file_name(uri)), .permission = "s3:DeleteObject"}));
     return {};

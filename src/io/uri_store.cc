@@ -24,6 +24,7 @@ class UriStore final : public FileStore {
     return TRY(store_of(uri))->open(uri, std::move(range));
   }
   Result<std::unique_ptr<Output>> create(const std::string& uri) override { return TRY(store_of(uri))->create(uri); }
+  Result<> check_create(const std::string& uri) override { return TRY(store_of(uri))->check_create(uri); }
   Result<> remove(const std::string& uri) override { return TRY(store_of(uri))->remove(uri); }
   Result<> remove_unfinished(const std::string& uri_begin) override {
     return TRY(store_of(uri_begin))->remove_unfinished(uri_begin);

@@ -26,6 +26,7 @@ class WatchedStore final : public FileStore {
     return std::make_unique<WatchedInput>(TRY(store_.open(uri, std::move(range))), on_read_);
   }
   Result<std::unique_ptr<Output>> create(const std::string& uri) override { return store_.create(uri); }
+  Result<> check_create(const std::string& uri) override { return store_.check_create(uri); }
   Result<> remove(const std::string& uri) override { return store_.remove(uri); }
   Result<> remove_unfinished(const std::string& uri_begin) override { return store_.remove_unfinished(uri_begin); }
 

@@ -103,6 +103,21 @@ TEST_F(BatchCheckpointTest, WhatIsResumedGivesTheBytesOfARunThatWasNot) {
   }
 }
 
+TEST_F(BatchCheckpointTest, AWorkerThatLeavesSeesToACheckpointBefore) {
+  settings_.checkpoint.every_seconds = 3600;
+  const TestingCluster cluster({.servers = 2, .workers = 1});
+  const auto worker = cluster.worker();
+  const auto never = [] { return false; };
+  const auto left = BatchTrainer(
+                        *worker, store_, settings_, [](const BatchProgress&) {}, never, [] { return true; })
+                        .run();
+  ASSERT_FALSE(left);
+  EXPECT_NE(left.error().message.find("its machine is taken away"), std::string::npos) << left.error().message;
+  EXPECT_EQ(list_checkpoints(store_, "ck").value().size(), 1u);
+  settings_.checkpoint.resume = true;
+  EXPECT_TRUE(train(2, 1));
+}
+
 TEST_F(BatchCheckpointTest, ARunGoesOnOnOtherServersAndWorkers) {
   const double objective = train(1, 1)->objective;
   ASSERT_FALSE(train(2, 3, 4));

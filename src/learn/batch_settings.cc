@@ -88,6 +88,7 @@ Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
 
 Result<BatchSettings> batch_settings(const Config& config) {
   if (!config.has_darlin()) return invalid("darlin is missing: there is nothing to train in batch");
+  if (config.has_async_sgd()) return invalid("darlin trains in batch, async_sgd online: leave one of them out");
   if (!config.has_training_data()) return invalid("training_data is missing");
   if (config.has_factorization_machine()) {
     return invalid("factorization_machine is trained online: it needs async_sgd instead of darlin");
@@ -103,6 +104,7 @@ Result<BatchSettings> batch_settings(const Config& config) {
   settings.ignore_groups = data.ignore_feature_group();
   if (darlin.has_local_cache())
     settings.cache_prefix = TRY(cache_prefix_of(darlin.local_cache(), "darlin.local_cache"));
+  settings.validation = TRY(validation_of(config));
   settings.model = TRY(model_output_of(config));
   settings.checkpoint = TRY(checkpoint_settings(config));
   settings.save_every = TRY(at_least(darlin.save_model_every_n_iter(), 0, "darlin.save_model_every_n_iter"));

@@ -10,6 +10,7 @@
 #include "learn/data_selection.h"
 #include "learn/descent.h"
 #include "learn/model_format.h"
+#include "learn/shared_settings.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -55,6 +56,7 @@ struct BatchSettings {
   TailSettings tail;
   double tail_cells_per_key = 2;
   std::vector<FilterSpec> filters;
+  ValidationSettings validation;  // after each iteration
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.

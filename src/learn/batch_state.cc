@@ -73,14 +73,21 @@ void put_position(const BatchPosition& position, PS::LM::BatchPosition& out) {
   out.set_momentum(position.momentum);
   out.set_threshold(position.threshold);
   out.set_all_active(position.all_active);
+  if (position.delay_max != UINT32_MAX) out.set_delay_max(position.delay_max);
+  if (!std::isfinite(position.early.best)) return;
+  out.set_best_logloss(position.early.best);
+  out.set_worse_iterations(position.early.worse);
 }
 
 BatchPosition get_position(const PS::LM::BatchPosition& position) {
-  return {.iteration = position.iteration(),
-          .objective = position.objective(),
-          .momentum = position.momentum(),
-          .threshold = position.threshold(),
-          .all_active = position.all_active()};
+  BatchPosition found{.iteration = position.iteration(),
+                      .objective = position.objective(),
+                      .momentum = position.momentum(),
+                      .threshold = position.threshold(),
+                      .all_active = position.all_active()};
+  if (position.has_delay_max()) found.delay_max = position.delay_max();
+  if (position.has_best_logloss()) found.early = {position.best_logloss(), position.worse_iterations()};
+  return found;
 }
 
 Result<uint64_t> write_batch_state(FileStore& store, const std::string& uri, const Descent& descent,

@@ -8,6 +8,7 @@
 #include "io/file_store.h"
 #include "learn/batch_examples.h"
 #include "learn/descent.h"
+#include "learn/early_stop.h"
 #include "pscloud/error.h"
 
 namespace PS::LM {
@@ -25,6 +26,8 @@ struct BatchPosition {
   double momentum = 1;
   double threshold = kNoFilter;
   bool all_active = true;
+  uint32_t delay_max = UINT32_MAX;  // of blocks: fewer once the objective has risen
+  EarlyStop early = {};             // on the validation data
 };
 void put_position(const BatchPosition& position, PS::LM::BatchPosition& out);
 BatchPosition get_position(const PS::LM::BatchPosition& position);

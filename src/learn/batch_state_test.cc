@@ -98,8 +98,13 @@ TEST(BatchState, DamageIsNoticed) {
 
 TEST(BatchState, APositionIsKeptToTheBit) {
   PS::LM::BatchPosition kept;
-  const BatchPosition position{
-      .iteration = 7, .objective = 1.0 / 3, .momentum = 2.0 / 7, .threshold = 1e-17, .all_active = false};
+  const BatchPosition position{.iteration = 7,
+                               .objective = 1.0 / 3,
+                               .momentum = 2.0 / 7,
+                               .threshold = 1e-17,
+                               .all_active = false,
+                               .delay_max = 2,
+                               .early = {0.25, 3}};
   put_position(position, kept);
   const BatchPosition found = get_position(kept);
   EXPECT_EQ(found.iteration, 7u);
@@ -107,6 +112,8 @@ TEST(BatchState, APositionIsKeptToTheBit) {
   EXPECT_EQ(found.momentum, position.momentum);
   EXPECT_EQ(found.threshold, position.threshold);
   EXPECT_FALSE(found.all_active);
+  EXPECT_EQ(found.delay_max, 2u);
+  EXPECT_EQ(found.early, position.early);
 }
 
 }  // namespace

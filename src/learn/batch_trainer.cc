@@ -8,7 +8,9 @@
 
 #include "learn/batch_checkpoint.h"
 #include "learn/checkpoint.h"
+#include "learn/evaluation.h"
 #include "learn/model_files.h"
+#include "learn/shared_work.h"
 
 namespace pscloud {
 namespace {
@@ -29,12 +31,15 @@ constexpr uint32_t kRanksMax = 1024;
 }  // namespace
 
 BatchTrainer::BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
-                           std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled)
+                           std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled,
+                           std::function<bool()> leaving, FileStore* scratch)
     : worker_(worker),
       store_(store),
       settings_(settings),
       show_(std::move(show)),
       cancelled_(std::move(cancelled)),
+      leaving_(std::move(leaving)),
+      scratch_(scratch),
       start_(clock_.now()),
       loader_(worker, store, settings) {}
 
@@ -49,6 +54,7 @@ Result<BatchProgress> BatchTrainer::run() {
   if (worker_.rank() >= static_cast<int>(kRanksMax)) return invalid("batch training has at most {} workers", kRanksMax);
   resumed_ = TRY(find_batch_checkpoint(worker_, store_, settings_.checkpoint));
   if (resumed_) last_checkpoint_ = resumed_->number();
+  validation_ = TRY(validation_parts(worker_, store_, settings_.validation));
   next_checkpoint_ = clock_.now() + std::chrono::seconds(settings_.checkpoint.every_seconds);
   while (true) {
     TRY(load());
@@ -60,7 +66,10 @@ Result<BatchProgress> BatchTrainer::run() {
     TRY(save(settings_.model->prefix));
     if (settings_.checkpoint.enabled()) TRY(remove_checkpoints(worker_, store_, settings_.checkpoint));
   }
-  tell(BatchProgress::Stage::kEnd, start_);
+  // Each worker that ends well knows it, and the first to end may be gone when the next is the first of all: so it is
+  // not told by show().
+  progress_.stage = BatchProgress::Stage::kEnd;
+  progress_.seconds = in_seconds(clock_.now() - start_);
   return progress_;
 }
 
@@ -78,7 +87,7 @@ void BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
 
 Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
   const bool resumed = loads_ == 0 && resumed_;
-  if (!resumed) at_ = {.iteration = at_.iteration};
+  if (!resumed) at_ = {.iteration = at_.iteration, .early = at_.early};
   if (blocks_ && loads_ == 0 && !resumed && !settings_.prior_groups.empty()) {
     TRY(sweep(plan_->prior_order(settings_.prior_groups, settings_.prior_sweeps, settings_.random_order), 0));
   }
@@ -88,11 +97,12 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
     if (newton_) {
       TRY(step_together());
     } else {
-      TRY(sweep(plan_->order(at_.iteration, settings_.random_order), settings_.max_delay));
+      TRY(sweep(plan_->order(at_.iteration, settings_.random_order), std::min(settings_.max_delay, at_.delay_max)));
     }
     if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
     progress_.relative = at_.objective == 0 ? 1 : at_.objective / progress_.objective - 1;
     tell(BatchProgress::Stage::kIteration, begin);
+    if (!validation_.empty()) TRY(validate());
     progress_.iteration = ++at_.iteration;
     if (settings_.save_every > 0 && settings_.model && at_.iteration % settings_.save_every == 0) {
       TRY(save(fmt::format("{}_it_{}", settings_.model->prefix, at_.iteration - 1)));
@@ -102,8 +112,16 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
       progress_.converged = true;
       return Outcome::kDone;
     }
+    if (!validation_.empty() && at_.early.is_enough(progress_.validation_logloss, settings_.validation.early_stop)) {
+      progress_.stopped = at_.iteration < settings_.iterations;
+      if (progress_.stopped) return Outcome::kDone;
+    }
     go_on();
     if (checkpoint_due_) TRY(write_down());
+    if (leaves_after_this_) {
+      TRY(worker_.give_up(kMachineGoes));
+      return job_failed("left before the end: {}", kMachineGoes);
+    }
   }
   return Outcome::kDone;
 }
@@ -114,6 +132,8 @@ void BatchTrainer::go_on() {
   if (newton_) return;
   // Nesterov's sequence, begun anew whenever it went too far (O'Donoghue and Candes, 2015).
   const bool too_far = progress_.relative < 0;
+  // Most often that was the momentum. If it was the delay, there is soon less of it.
+  if (too_far) at_.delay_max = std::min(settings_.max_delay, at_.delay_max) / 2;
   const double next = too_far ? 1 : (1 + std::sqrt(1 + 4 * at_.momentum * at_.momentum)) / 2;
   blocks_->extrapolate(too_far ? 0 : (at_.momentum - 1) / next);
   at_.momentum = next;
@@ -157,23 +177,25 @@ Result<> BatchTrainer::step_together() {
   return {};
 }
 
-// Goes over blocks. A block is begun when all before the last `max_delay` are finished.
+// Goes over blocks. A block is begun when all before the last `max_delay` are finished. Those that are under way do not
+// know of each other's steps: each must be as short as if all of them were one block.
 Result<> BatchTrainer::sweep(std::span<const uint32_t> blocks, uint32_t max_delay) {
+  const size_t together = std::min<size_t>(blocks.size(), size_t{max_delay} + 1);
   for (const uint32_t block : blocks) {
     if (cancelled_()) return job_failed("interrupted");
     while (tasks_.size() > max_delay) TRY(finish_oldest());
-    TRY(begin(block));
+    TRY(begin(block, together));
   }
   while (!tasks_.empty()) TRY(finish_oldest());
   return {};
 }
 
-Result<> BatchTrainer::begin(uint32_t block) {
+Result<> BatchTrainer::begin(uint32_t block, size_t together) {
   const Time begin = clock_.now();
   Task& task = tasks_.emplace_back();
   task.columns = blocks_->active_columns(block);
   task.sums.resize(2 * task.columns.size());
-  blocks_->gradient(task.columns, task.sums);
+  blocks_->gradient(task.columns, task.sums, together);
   for (const uint32_t column : task.columns) task.keys.push_back(blocks_->keys()[column]);
   busy_seconds_ += in_seconds(clock_.now() - begin);
   if (!task.keys.empty()) task.pushed = worker_.push(sums_, task.keys, task.sums);
@@ -214,7 +236,9 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
     active += descent().is_active(column) ? 1 : 0;
   }
   const auto rank = static_cast<uint32_t>(worker_.rank());
-  const bool due = settings_.checkpoint.enabled() && worker_.is_first() && clock_.now() >= next_checkpoint_;
+  leaves_after_this_ = leaving_ && leaving_();
+  const bool due = settings_.checkpoint.enabled() &&
+                   (leaves_after_this_ || (worker_.is_first() && clock_.now() >= next_checkpoint_));
   // One is added to tell zero from nobody.
   const std::vector<Addend> addends = {{kSumLoss, descent().loss()},
                                        {kSumExamples, static_cast<double>(descent().examples())},
@@ -249,6 +273,22 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
   }
   next_threshold_ = violation / static_cast<double>(progress_.examples) * settings_.kkt_ratio;
   return Outcome::kDone;
+}
+
+// The servers have all weights of this iteration.
+Result<> BatchTrainer::validate() {
+  const Time begin = clock_.now();
+  const bool named_place = !settings_.cache_prefix.empty();
+  const CachePlace cached{named_place ? &store_ : scratch_, settings_.cache_prefix + "validation-"};
+  const std::string name = fmt::format("validation {} of {}", progress_.iteration, named("iteration"));
+  const Scored scored = TRY(score_parts(worker_, {.weights = weights_, .embedded = {}}, store_, validation_,
+                                        settings_.validation.format, settings_.strict, name, cached));
+  progress_.validated = true;
+  progress_.validation_auc = scored.auc;
+  progress_.validation_accuracy = scored.accuracy;
+  progress_.validation_logloss = scored.logloss;
+  tell(BatchProgress::Stage::kValidated, begin);
+  return {};
 }
 
 // What has changed goes to the servers, from where it is saved, and from where others go on if this worker dies.

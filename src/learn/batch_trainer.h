@@ -24,7 +24,7 @@ namespace pscloud {
 
 // How far all workers together are.
 struct BatchProgress {
-  enum class Stage : uint8_t { kLoaded, kPrepared, kIteration, kEnd };
+  enum class Stage : uint8_t { kLoaded, kPrepared, kIteration, kValidated, kEnd };
   Stage stage = Stage::kLoaded;
   double seconds = 0;        // since the beginning
   double stage_seconds = 0;  // of this stage, or of this iteration
@@ -41,6 +41,11 @@ struct BatchProgress {
   double busy_min = 0;   // seconds that workers have computed in this iteration: the least
   double busy_max = 0;   // and the most
   bool converged = false;
+  bool validated = false;  // the model was tried on the validation data, after the last iteration:
+  double validation_auc = 0;
+  double validation_accuracy = 0;
+  double validation_logloss = 0;
+  bool stopped = false;  // for the validation data got no better
 };
 
 // One worker's part in training a model with all data at once, from the first file to the model in files: DARLIN,
@@ -52,9 +57,12 @@ class BatchTrainer {
   // Of an example. Newton's method looks at all pairs of them, blocks at each once.
   static constexpr double kNewtonFeaturesMax = 64;
 
-  // `show` is called by one of the workers; `cancelled` asked often, by all of them.
+  // `show` is called by one of the workers; `cancelled` asked often, by all of them. When `leaving` says so this worker
+  // goes after the iteration, and after a checkpoint if there are any. `scratch` is for validation data that shall not
+  // be parsed after each iteration, unless the settings name a place for them; null: they are.
   BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
-               std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled);
+               std::function<void(const BatchProgress&)> show, std::function<bool()> cancelled,
+               std::function<bool()> leaving = {}, FileStore* scratch = nullptr);
 
   // Sums that are still on their way need the memory that they go to.
   ~BatchTrainer();
@@ -89,9 +97,10 @@ class BatchTrainer {
   Result<> write_down();
   Result<> step_together();
   Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay);
-  Result<> begin(uint32_t block);
+  Result<> begin(uint32_t block, size_t together);
   Result<> finish_oldest();
   Result<Outcome> sum_up();
+  Result<> validate();
   Result<> write_weights();
   Result<> save(const std::string& prefix);
   Descent& descent() { return newton_ ? static_cast<Descent&>(*newton_) : *blocks_; }
@@ -105,17 +114,21 @@ class BatchTrainer {
   const BatchSettings& settings_;
   const std::function<void(const BatchProgress&)> show_;
   const std::function<bool()> cancelled_;
+  const std::function<bool()> leaving_;
+  FileStore* const scratch_;
   const SystemClock clock_;
   const Time start_;
   BatchProgress progress_;
   BatchLoader loader_;
+  std::vector<std::string> validation_;  // parts
 
   uint32_t loads_ = 0;
   std::optional<PS::LM::Checkpoint> resumed_;  // what it goes on from, if that is not the beginning
   uint64_t last_checkpoint_ = 0;               // its number
   Time next_checkpoint_;
   bool checkpoint_due_ = false;
-  LoadedExamples loaded_;  // once they are arranged, of this worker's only the parts
+  bool leaves_after_this_ = false;  // iteration
+  LoadedExamples loaded_;           // once they are arranged, of this worker's only the parts
   std::optional<BlockPlan> plan_;
   std::optional<BlockDescent> blocks_;   // either this,
   std::optional<NewtonDescent> newton_;  // or this

@@ -10,6 +10,7 @@
 #include "io/file_pattern.h"
 #include "learn/batch_checkpoint.h"
 #include "learn/batch_trainer.h"
+#include "learn/data_selection.h"
 #include "learn/model_files.h"
 #include "learn/table_scan.h"
 
@@ -31,6 +32,7 @@ Result<> BatchTrainer::load() {
   loaded_ = TRY(loader_.load(named("load")));
   progress_.examples = loaded_.examples;
   progress_.bad_lines = loaded_.bad_lines;
+  if (progress_.examples == 0) return no_examples("training_data", progress_.bad_lines);
   tell(BatchProgress::Stage::kLoaded, begin);
   return {};
 }

@@ -106,6 +106,34 @@ TEST_P(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   EXPECT_NEAR(delayed.objective / objective, 1, 1e-5);
 }
 
+// Each example has a feature of every block: steps that do not know of each other add up.
+TEST_P(BatchTrainerTest, ALargeDelayOnlyTakesLonger) {
+  settings_.epsilon = 1e-5;
+  const double objective = train(1).objective;
+  for (const uint32_t delay : {2u, 6u, 100u}) {
+    settings_.max_delay = delay;
+    const BatchProgress delayed = train(2);
+    EXPECT_TRUE(delayed.converged) << delay;
+    EXPECT_NEAR(delayed.objective / objective, 1, 1e-3) << delay;
+  }
+}
+
+TEST_P(BatchTrainerTest, TriesTheModelAfterEachIterationAndStopsIfThatGetsNoBetter) {
+  settings_.validation.files = {"train/b"};
+  const BatchProgress all = train(2);
+  EXPECT_TRUE(all.validated);
+  EXPECT_GT(all.validation_auc, 0.6);
+  EXPECT_LT(all.validation_logloss, 0.68);
+  EXPECT_FALSE(all.stopped);
+  settings_.validation.early_stop = {.patience = 2, .min_decrease = 0.5};
+  const BatchProgress few = train(2);
+  EXPECT_TRUE(few.stopped);
+  EXPECT_EQ(few.iteration, 3u);  // one that is the best so far, and two that are no gain
+  MutexLock lock(mutex_);
+  const auto tried = [](const BatchProgress& one) { return one.stage == BatchProgress::Stage::kValidated; };
+  EXPECT_EQ(std::ranges::count_if(shown_, tried), all.iteration + few.iteration);
+}
+
 TEST_P(BatchTrainerTest, StartsWhereItIsTold) {
   const BatchProgress first = train(1);
   settings_.start.files = {"model/x_S.*"};
@@ -195,6 +223,14 @@ TEST_P(BatchTrainerTest, WhenAWorkerDiesTheOthersTakeItsExamples) {
   MutexLock lock(mutex_);
   const auto loaded = [](const BatchProgress& one) { return one.stage == BatchProgress::Stage::kLoaded; };
   EXPECT_GE(std::ranges::count_if(shown_, loaded), 3);  // the first run, and two of this one
+}
+
+// Whoever is the first then would tell it again.
+TEST_P(BatchTrainerTest, TheEndIsWhatEachWorkerReturnsAndIsNotShown) {
+  EXPECT_EQ(train(2).stage, BatchProgress::Stage::kEnd);
+  MutexLock lock(mutex_);
+  const auto ends = [](const BatchProgress& one) { return one.stage == BatchProgress::Stage::kEnd; };
+  EXPECT_EQ(std::ranges::count_if(shown_, ends), 0);
 }
 
 TEST_P(BatchTrainerTest, AWorkerThatComesLateIsRefused) {

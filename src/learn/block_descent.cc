@@ -139,7 +139,7 @@ std::vector<uint32_t> BlockDescent::active_columns(size_t block) const {
   return columns;
 }
 
-void BlockDescent::gradient(std::span<const uint32_t> columns, std::span<float> out) const {
+void BlockDescent::gradient(std::span<const uint32_t> columns, std::span<float> out, size_t together) const {
   for (size_t i = 0; i < columns.size(); ++i) {
     const std::span<const uint32_t> rows = matrix_.rows_of(columns[i]);
     const std::span<const float> values = matrix_.values_of(columns[i]);
@@ -149,7 +149,7 @@ void BlockDescent::gradient(std::span<const uint32_t> columns, std::span<float> 
             ? shape_of_ones(rows.data(), rows.size(), slopes_.data(), static_cast<float>(std::exp(delta)))
             : shape_of_values(rows.data(), values.data(), rows.size(), slopes_.data(), static_cast<float>(delta));
     out[2 * i] = static_cast<float>(shape.gradient);
-    out[2 * i + 1] = static_cast<float>(shape.curvature * crowding_[columns[i]]);
+    out[2 * i + 1] = static_cast<float>(shape.curvature * crowding_[columns[i]] * static_cast<double>(together));
   }
 }
 

@@ -34,8 +34,9 @@ class BlockDescent final : public Descent {
 
   // The active columns of a block,
   std::vector<uint32_t> active_columns(size_t block) const;
-  // and of each of them gradient and curvature of the loss of these examples.
-  void gradient(std::span<const uint32_t> columns, std::span<float> out) const;
+  // and of each of them gradient and curvature of the loss of these examples. Of `together` blocks one may be computed
+  // before the steps of another are made: the curvature is that of all of them moving at once.
+  void gradient(std::span<const uint32_t> columns, std::span<float> out, size_t together = 1) const;
   // A step of each, by gradient and curvature over all workers. A weight at zero that the gradient keeps there by more
   // than `threshold` becomes inactive.
   void update(std::span<const uint32_t> columns, std::span<const float> sums, double threshold);

@@ -107,6 +107,23 @@ TEST_F(CheckpointTest, WhatIsResumedGivesTheBytesOfARunThatWasNot) {
   }
 }
 
+TEST_F(CheckpointTest, AWorkerThatLeavesSeesToACheckpointBefore) {
+  settings_.checkpoint.every_seconds = 3600;
+  const TestingCluster cluster({.servers = 2, .workers = 1});
+  const auto worker = cluster.worker();
+  const auto left = OnlineTrainer(
+                        *worker, store_, nullptr, settings_, [](const OnlineProgress&) {}, [] { return true; })
+                        .run();
+  EXPECT_FALSE(left);
+  EXPECT_EQ(list_checkpoints(store_, "ck").value().size(), 1u);
+  settings_.checkpoint.resume = true;
+  const auto progress = train(2, 1);
+  ASSERT_TRUE(progress) << progress.error().message;
+  EXPECT_EQ(progress->resumed, kExamples) << "its one part";
+  EXPECT_EQ(progress->examples, 2 * kFiles * kExamples);
+  EXPECT_EQ(progress->repeated, 0u);
+}
+
 TEST_F(CheckpointTest, CountsOfSeldomFeaturesAreKept) {
   settings_.tail = {.frequency = 3, .hashes = 2};
   settings_.tail_cells = 5000;

@@ -120,13 +120,16 @@ Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store,
   return selected;
 }
 
+uint64_t part_bytes(uint64_t bytes) {
+  return std::max(std::clamp(bytes / kPartsWanted, kPartBytesMin, kPartBytesMax), bytes / kPartsMax + 1);
+}
+
 Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<const SelectedFile> files) {
   uint64_t bytes = 0;
   for (const SelectedFile& file : files) bytes += file.info.size;
-  const uint64_t fair = std::clamp(bytes / kPartsWanted, kPartBytesMin, kPartBytesMax);
   std::vector<std::string> items;
   for (const SelectedFile& file : files) {
-    for (FilePart part : TRY(cut_files(store, {&file.info, 1}, std::max(fair, bytes / kPartsMax + 1)))) {
+    for (FilePart part : TRY(cut_files(store, {&file.info, 1}, part_bytes(bytes)))) {
       part.begin = std::max(part.begin, file.begin);
       part.end = std::min(part.end, file.end);
       if (part.begin < part.end) items.push_back(to_text(part));
@@ -144,6 +147,11 @@ std::vector<std::string> items_of_pass(std::span<const std::string> items, const
   Random random(pass);
   for (size_t left = all.size(); left > 1; --left) std::swap(all[left - 1], all[random.below(left)]);
   return all;
+}
+
+Error no_examples(const std::string& name, uint64_t bad_lines) {
+  if (bad_lines == 0) return invalid("{}: there is no example in its files", name);
+  return invalid("{}: none of its {} lines is an example: are they written in another format?", name, bad_lines);
 }
 
 }  // namespace pscloud

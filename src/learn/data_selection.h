@@ -42,6 +42,9 @@ Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store,
                                                ExampleFormat format, const DataSelection& selection,
                                                const std::string& name);
 
+// How large parts of files of so many bytes are, about.
+uint64_t part_bytes(uint64_t bytes);
+
 // Parts of files as items of work: small enough that the last ones end at about the same time, large enough that to ask
 // for one costs nothing.
 Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<const SelectedFile> files);
@@ -49,5 +52,8 @@ Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<cons
 // Items as a pass over the data wants them: so many times, and in an order that only the number of the pass decides.
 std::vector<std::string> items_of_pass(std::span<const std::string> items, const DataSelection& selection,
                                        uint32_t pass);
+
+// Of data, by their name, in which nothing was an example.
+Error no_examples(const std::string& name, uint64_t bad_lines);
 
 }  // namespace pscloud

@@ -75,11 +75,20 @@ Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& 
   TRY(share_work(worker, result, once, [&](const WorkItem&) { return sum_up_scores(worker, name); },
                  {.slow = SlowWork::kAwait, .on_pause = {}, .forgets = name}));
   const std::vector<double> told = TRY(worker.tally(result, {}, 0, kScoredPlaces));
+  if (told[kScoredExamples] == 0) return no_examples("validation_data", static_cast<uint64_t>(told[kScoredBadLines]));
   return Scored{.examples = static_cast<uint64_t>(told[kScoredExamples]),
                 .bad_lines = static_cast<uint64_t>(told[kScoredBadLines]),
                 .auc = told[kScoredAuc],
                 .accuracy = told[kScoredAccuracy],
                 .logloss = told[kScoredLogloss]};
+}
+
+Result<std::vector<std::string>> validation_parts(Worker& worker, FileStore& store,
+                                                  const ValidationSettings& settings) {
+  if (settings.files.empty()) return std::vector<std::string>();
+  const std::vector<SelectedFile> files =
+      TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));
+  return items_of_pass(TRY(cut_into_items(store, files)), settings.selection, 1);
 }
 
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {

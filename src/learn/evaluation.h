@@ -10,6 +10,7 @@
 #include "io/file_store.h"
 #include "learn/data_selection.h"
 #include "learn/model_tables.h"
+#include "learn/shared_settings.h"
 #include "pscloud/worker.h"
 
 namespace PS::LM {
@@ -31,7 +32,7 @@ struct EvaluationSettings {
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 
 // How a model does on the examples of parts of files. All workers of the job do the same, under a name of its own, and
-// share the parts; each is told all of it.
+// share the parts; each is told all of it. kInvalid if there is no example at all.
 struct Scored {
   uint64_t examples = 0;
   uint64_t bad_lines = 0;
@@ -42,6 +43,9 @@ struct Scored {
 Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
                            std::span<const std::string> parts, ExampleFormat format, bool strict,
                            const std::string& name, const CachePlace& cache = {});
+
+// The parts of the validation data; none if the settings name no files. All workers of the job do the same.
+Result<std::vector<std::string>> validation_parts(Worker& worker, FileStore& store, const ValidationSettings& settings);
 
 struct Evaluation {
   uint64_t model_files = 0;

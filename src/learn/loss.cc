@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "learn/logistic.h"
 
 namespace pscloud {
 namespace {
@@ -18,15 +19,6 @@ Paid square(float label, float score) {
   return {0.5 * miss * miss, miss};
 }
 
-Paid logit(float label, float score) {
-  const float t = label > 0 ? score : -score;
-  // exp of what is not positive never overflows.
-  const float e = std::exp(-std::abs(t));
-  const float loss = std::max(-t, 0.0f) + std::log1p(e);
-  const float wrong = (t > 0 ? e : 1.0f) / (1 + e);  // 1 / (1 + exp(t))
-  return {loss, label > 0 ? -wrong : wrong};
-}
-
 Paid hinge(float label, float score) {
   const float y = label > 0 ? 1.0f : -1.0f;
   const float lack = 1 - y * score;
@@ -37,6 +29,15 @@ Paid square_hinge(float label, float score) {
   const float y = label > 0 ? 1.0f : -1.0f;
   const float lack = std::max(0.0f, 1 - y * score);
   return {static_cast<double>(lack) * lack, -2 * y * lack};
+}
+
+// By margins, in vectors: exponentials and logarithms of single numbers would take longer than the scores do.
+double logit(std::span<const float> labels, std::span<const float> scores, std::span<float> slopes) {
+  for (size_t i = 0; i < labels.size(); ++i) slopes[i] = labels[i] > 0 ? scores[i] : -scores[i];
+  const double loss = logistic_loss(slopes);
+  miss_chances(slopes, slopes);
+  for (size_t i = 0; i < labels.size(); ++i) slopes[i] = labels[i] > 0 ? -slopes[i] : slopes[i];
+  return loss;
 }
 
 template <class OfOne>
@@ -58,7 +59,7 @@ double loss_and_slopes(Loss loss, std::span<const float> labels, std::span<const
         labels.size(), scores.size(), slopes.size());
   switch (loss) {
     case Loss::kSquare: return over_all(square, labels, scores, slopes);
-    case Loss::kLogit: return over_all(logit, labels, scores, slopes);
+    case Loss::kLogit: return logit(labels, scores, slopes);
     case Loss::kHinge: return over_all(hinge, labels, scores, slopes);
     case Loss::kSquareHinge: return over_all(square_hinge, labels, scores, slopes);
   }

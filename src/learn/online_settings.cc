@@ -11,7 +11,6 @@ namespace pscloud {
 namespace {
 
 using PS::LM::Config;
-using PS::LM::DataConfig;
 using PS::LM::FilterConfig;
 using PS::LM::LearningRateConfig;
 using PS::LM::SGDConfig;
@@ -76,20 +75,7 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.files.assign(config.training_data().file().begin(), config.training_data().file().end());
   settings.selection = TRY(data_selection(config.training_data(), "training_data"));
   settings.format = TRY(example_format(config.training_data(), "training_data"));
-  if (config.has_validation_data()) {
-    const DataConfig& validation = config.validation_data();
-    settings.validation_selection = TRY(data_selection(validation, "validation_data"));
-    settings.validation_files.assign(validation.file().begin(), validation.file().end());
-    settings.validation_format = TRY(example_format(validation, "validation_data"));
-  }
-  if (config.has_early_stop()) {
-    if (!config.has_validation_data()) return invalid("early_stop needs validation_data to be tried on");
-    settings.early_stop.patience = TRY(at_least(config.early_stop().patience(), 1, "early_stop.patience"));
-    settings.early_stop.min_decrease = config.early_stop().min_decrease();
-    if (!(settings.early_stop.min_decrease >= 0 && settings.early_stop.min_decrease < 1)) {
-      return invalid("early_stop.min_decrease is {}, must be 0 or more and below 1", settings.early_stop.min_decrease);
-    }
-  }
+  settings.validation = TRY(validation_of(config));
   settings.model = TRY(model_output_of(config));
   if (config.has_model_input()) settings.initial_model = TRY(model_input(config.model_input()));
   settings.checkpoint = TRY(checkpoint_settings(config));

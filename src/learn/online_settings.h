@@ -8,10 +8,10 @@
 #include "data/parser.h"
 #include "learn/checkpoint_settings.h"
 #include "learn/data_selection.h"
-#include "learn/early_stop.h"
 #include "learn/embedding_settings.h"
 #include "learn/loss.h"
 #include "learn/model_format.h"
+#include "learn/shared_settings.h"
 #include "learn/tail_filter.h"
 #include "pscloud/error.h"
 #include "pscloud/table.h"
@@ -27,13 +27,10 @@ struct OnlineSettings {
   std::vector<std::string> files;  // patterns
   ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
-  std::vector<std::string> validation_files;  // patterns; none: the model is not tried while it is trained
-  ExampleFormat validation_format = ExampleFormat::kLibsvm;
-  DataSelection validation_selection;
+  ValidationSettings validation;           // after each pass
   std::vector<std::string> initial_model;  // patterns; none: weights begin at zero
   std::optional<ModelOutput> model;
   CheckpointSettings checkpoint;
-  EarlyStopSettings early_stop;
   Loss loss = Loss::kLogit;
   TableSpec table;                              // of the weights
   std::optional<EmbeddingSettings> embeddings;  // of a factorization machine; else the model is linear

@@ -36,7 +36,7 @@ TEST(OnlineSettings, EarlyStopNeedsValidationData) {
   ASSERT_TRUE(parse_config(text, "x", config));
   EXPECT_THAT(online_settings(config).error().message, HasSubstr("early_stop needs validation_data"));
   ASSERT_TRUE(parse_config(text + "validation_data { format: TEXT text: LIBSVM file: 'b' }", "x", config));
-  EXPECT_EQ(online_settings(config).value().early_stop.patience, 3u);
+  EXPECT_EQ(online_settings(config).value().validation.early_stop.patience, 3u);
   config.mutable_early_stop()->set_min_decrease(1);
   EXPECT_THAT(online_settings(config).error().message, HasSubstr("early_stop.min_decrease is 1"));
 }

@@ -1,6 +1,7 @@
 #include "learn/online_trainer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -40,15 +41,19 @@ enum PassPlace : uint32_t { kPassExamples, kPassDone };
 
 }  // namespace
 
-double OnlineProgress::update_ratio() const { return std::sqrt(1e-20 + change.change2) / std::sqrt(change.weights2); }
+std::optional<double> OnlineProgress::update_ratio() const {
+  if (!(change.weights2 > 0)) return std::nullopt;
+  return std::sqrt(1e-20 + change.change2) / std::sqrt(change.weights2);
+}
 
 OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratch, const OnlineSettings& settings,
-                             std::function<void(const OnlineProgress&)> show)
+                             std::function<void(const OnlineProgress&)> show, std::function<bool()> leaving)
     : worker_(worker),
       store_(store),
       scratch_(scratch),
       settings_(settings),
       show_(std::move(show)),
+      leaving_(std::move(leaving)),
       start_(clock_.now()),
       next_report_(start_ + std::chrono::seconds(settings.report_seconds)),
       next_count_(start_) {}
@@ -61,13 +66,7 @@ Result<OnlineProgress> OnlineTrainer::run() {
     bytes += std::min(file.end, file.info.size) - std::min(file.begin, file.info.size);
   progress_.bytes_all = bytes * settings_.selection.replica * settings_.passes;
   const OnlineData data = TRY(online_data(store_, files, settings_.selection));
-  std::vector<std::string> validation;
-  if (!settings_.validation_files.empty()) {
-    const DataSelection& wanted = settings_.validation_selection;
-    validation = TRY(cut_into_items(store_, TRY(select_files(worker_, store_, settings_.validation_files,
-                                                             settings_.validation_format, wanted, "validation_data"))));
-    validation = items_of_pass(validation, wanted, 1);
-  }
+  const std::vector<std::string> validation = TRY(validation_parts(worker_, store_, settings_.validation));
 
   model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
   if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
@@ -82,14 +81,19 @@ Result<OnlineProgress> OnlineTrainer::run() {
   online_.emplace(
       worker_, model_, store_, settings_, [this](const MinibatchReport& one) { return note(one); }, cache());
   if (tail_) online_->leave_out_tail(&*tail_);
+  online_->measure_next_push();
   set_next_checkpoint();
   for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
     const Time begin = clock_.now();
     TRY(train_pass(pass, data));
+    if (different_ == 0) {
+      TRY(report());  // for the bad lines of all workers
+      return no_examples("training_data", progress_.bad_lines);
+    }
     progress_.pass_seconds.push_back(in_seconds(clock_.now() - begin));
     if (validation.empty()) continue;
     TRY(validate_after(pass, validation));
-    if (early_.is_enough(progress_.validation_logloss, settings_.early_stop) && pass < settings_.passes) {
+    if (early_.is_enough(progress_.validation_logloss, settings_.validation.early_stop) && pass < settings_.passes) {
       progress_.stopped = pass;
       break;
     }
@@ -130,7 +134,17 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
     sharing.slow = SlowWork::kAwait;  // in a pause nobody pushes
     sharing.on_pause = [&](uint64_t number) { return write_down(number, pass, data); };
   }
+  // It goes when it has no part, and after the checkpoint that it has asked for.
+  bool left = false;
+  sharing.leaves = [&] {
+    left = is_leaving() && (!settings_.checkpoint.enabled() || kept_before_leaving_);
+    return left;
+  };
   TRY(share_work(worker_, pool, items, train_one, sharing));
+  if (left) {
+    TRY(worker_.give_up(kMachineGoes));
+    return job_failed("left before the end: {}", kMachineGoes);
+  }
   // Each part adds to this once, whoever has done it, and however often.
   different_ += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, kPassExamples, 1)).front());
   return {};
@@ -148,9 +162,10 @@ CachePlace OnlineTrainer::cache() const {
   return {scratch_};
 }
 
-// One of the workers decides, while it has a part: the pause comes when all have done theirs.
+// One of the workers decides, while it has a part: the pause comes when all have done theirs. So does one that leaves.
 Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
-  if (!settings_.checkpoint.enabled() || clock_.now() < next_checkpoint_ || !worker_.is_first()) return {};
+  const bool due = is_leaving() || (clock_.now() >= next_checkpoint_ && worker_.is_first());
+  if (!settings_.checkpoint.enabled() || !due) return {};
   const std::vector<Addend> one{{0, 1}};
   const auto drawn = static_cast<uint64_t>(TRY(worker_.tally(kCheckpoints, one, 0, 1)).front());
   TRY(worker_.pause_work(pool, start_at_.checkpoint + drawn));
@@ -179,6 +194,7 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
     return {};
   };
   TRY(write_checkpoint(worker_, store_, settings_.checkpoint, number, kept_tables(), describe));
+  kept_before_leaving_ = is_leaving();
   set_next_checkpoint();
   return {};
 }
@@ -200,12 +216,14 @@ Result<> OnlineTrainer::note(const MinibatchReport& one) {
   unreported_.pull_seconds += one.pull_seconds;
   unreported_.push_seconds += one.push_seconds;
   ++minibatches_unreported_;
+  // Now and then, so that whenever something is shown it is of late.
+  if (std::has_single_bit(++minibatches_)) online_->measure_next_push();
   if (clock_.now() < next_report_) return {};
   return report();
 }
 
-// Adds up with the other workers what has been done since the last time. One of them shows it.
-Result<> OnlineTrainer::report() {
+// Adds up with the other workers what has been done since the last time.
+Result<> OnlineTrainer::add_up() {
   const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
   const uint64_t bad_lines = complaints_.count();
   const uint64_t bytes = online_->examples().stored_bytes();
@@ -231,9 +249,15 @@ Result<> OnlineTrainer::report() {
   progress_.minibatches = static_cast<uint64_t>(sums[kDoneMinibatches]);
   progress_.pull_seconds = sums[kDonePullSeconds];
   progress_.push_seconds = sums[kDonePushSeconds];
-  const Time now = clock_.now();
-  progress_.seconds = in_seconds(now - start_);
+  progress_.seconds = in_seconds(clock_.now() - start_);
   progress_.change = online_->last_change();
+  return {};
+}
+
+// One of the workers shows what all of them have done.
+Result<> OnlineTrainer::report() {
+  TRY(add_up());
+  const Time now = clock_.now();
   if (now < next_report_) return {};
   next_report_ = now + std::chrono::seconds(settings_.report_seconds);
   online_->measure_next_push();
@@ -253,12 +277,17 @@ Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const std::strin
   CachePlace cached = cache();
   cached.prefix += "validation-";
   const Scored scored =
-      TRY(score_parts(worker_, model_, store_, parts, settings_.validation_format, settings_.strict, name, cached));
+      TRY(score_parts(worker_, model_, store_, parts, settings_.validation.format, settings_.strict, name, cached));
   progress_.validated = pass;
   progress_.validation_auc = scored.auc;
   progress_.validation_accuracy = scored.accuracy;
   progress_.validation_logloss = scored.logloss;
-  if (worker_.is_first()) show_(progress_);
+  if (!worker_.is_first()) return {};
+  // The line before it is of the same moment.
+  TRY(add_up());
+  TRY(count_weights());
+  TRY(count_embeddings());
+  show_(progress_);
   return {};
 }
 

@@ -45,7 +45,7 @@ struct OnlineProgress {
   double mean_loss() const { return of_examples(loss); }
   double mean_auc() const { return of_examples(auc); }
   double accuracy() const { return of_examples(right); }
-  double update_ratio() const;
+  std::optional<double> update_ratio() const;  // nothing: no push was measured, or it left all weights at zero
   double examples_per_s() const { return static_cast<double>(examples - resumed) / std::max(seconds, 1e-9); }
 
  private:
@@ -57,21 +57,25 @@ struct OnlineProgress {
 class OnlineTrainer {
  public:
   // `show` is called about every settings.report_seconds by one of the workers. `scratch` is for what further passes
-  // shall not read again, unless the settings name a place for it; null: they do.
+  // shall not read again, unless the settings name a place for it; null: they do. When `leaving` says so this worker
+  // ends the part of the data that it has, sees to a checkpoint if there are any, and leaves the rest to the others.
   OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratch, const OnlineSettings& settings,
-                std::function<void(const OnlineProgress&)> show);
+                std::function<void(const OnlineProgress&)> show, std::function<bool()> leaving = {});
 
-  // Returns when all workers have done all passes, and the model is saved: how it went in the end.
+  // Returns when all workers have done all passes, and the model is saved: how it went in the end. kFailed if it has
+  // left before.
   Result<OnlineProgress> run();
 
  private:
   Result<> train_pass(uint32_t pass, const OnlineData& data);
   Result<> train_part(const FilePart& part, uint32_t pass);
   Result<> pause_if_due(const std::string& pool);
+  bool is_leaving() const { return leaving_ && leaving_(); }
   void set_next_checkpoint();
   Result<> write_down(uint64_t number, uint32_t pass, const OnlineData& data);
   Result<> note(const MinibatchReport& report);
   Result<> report();
+  Result<> add_up();
   Result<> count_weights();
   Result<> count_embeddings();
   Result<> validate_after(uint32_t pass, std::span<const std::string> parts);
@@ -83,11 +87,13 @@ class OnlineTrainer {
   FileStore* const scratch_;
   const OnlineSettings& settings_;
   const std::function<void(const OnlineProgress&)> show_;
+  const std::function<bool()> leaving_;
   const SystemClock clock_;
   const Time start_;
   Time next_report_;
   Time next_count_;
   Time next_checkpoint_;
+  bool kept_before_leaving_ = false;  // there is a checkpoint of all that it has done
   ModelTables model_;
   std::optional<TailFilter> tail_;
   OnlinePosition start_at_;
@@ -99,6 +105,7 @@ class OnlineTrainer {
   uint64_t bad_lines_reported_ = 0;
   uint64_t bytes_reported_ = 0;
   uint64_t minibatches_unreported_ = 0;
+  uint64_t minibatches_ = 0;  // of this worker
   BadLineComplaints complaints_;
   OnlineProgress progress_;
 };

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/log.h"
 #include "base/mutex.h"
 #include "data/click_log.h"
@@ -77,7 +80,7 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
                      {"test", test.text}},
                     1 << 20);
   settings_.passes = 2;
-  settings_.validation_files = {"test"};
+  settings_.validation.files = {"test"};
   double validated = 0;
   {
     const TestingCluster cluster({.servers = 2, .workers = 3});
@@ -103,7 +106,8 @@ TEST_F(OnlineTrainerTest, SeveralWorkersTrainAModelThatIsNearlyTheBest) {
     EXPECT_GT(evaluation->weights, 100u);
     EXPECT_EQ(evaluation->scored.examples, 5000u);
     EXPECT_EQ(evaluation->scored.auc, validated);
-    EXPECT_GT(evaluation->scored.auc, test.best.auc() - 0.01);
+    // Three workers push in any order: 60 runs were from 0.0084 to 0.0099 below the best.
+    EXPECT_GT(evaluation->scored.auc, test.best.auc() - 0.013);
     EXPECT_LT(evaluation->scored.logloss, test.best.logloss() + 0.01);
   });
 }
@@ -118,7 +122,7 @@ TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
   settings_.selection.shuffle = true;
   settings_.tail = {.frequency = 2, .hashes = 2};
   settings_.tail_cells = 100000;
-  settings_.validation_files = {"test"};
+  settings_.validation.files = {"test"};
   uint64_t bytes_read = 0;
   const auto model_of = [&](FileStore* scratch) {
     bytes_read = 0;
@@ -156,7 +160,7 @@ TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
 TEST_F(OnlineTrainerTest, MoreThanAHundredPassesAreTriedOnOtherData) {
   MemoryStore store({{"train/a", some_clicks(100, 1).text}, {"test", some_clicks(100, 9).text}}, 1 << 20);
   settings_.passes = 120;
-  settings_.validation_files = {"test"};
+  settings_.validation.files = {"test"};
   MemoryStore scratch({}, 1 << 20);
   const TestingCluster cluster({.servers = 1, .workers = 2});
   cluster.run_workers([&](Worker& worker) {
@@ -173,7 +177,7 @@ TEST_F(OnlineTrainerTest, AFactorizationMachineFindsInteractionsThatALinearModel
       1 << 20);
   settings_.passes = 3;
   settings_.minibatch = 50;
-  settings_.validation_files = {"test"};
+  settings_.validation.files = {"test"};
   const auto logloss_after_training = [&](bool machine) {
     if (machine) {
       settings_.embeddings = EmbeddingSettings{
@@ -214,7 +218,7 @@ TEST_F(OnlineTrainerTest, AFactorizationMachineFindsInteractionsThatALinearModel
 
 TEST_F(OnlineTrainerTest, WithoutShrinkingKeysWhoseWeightIsZeroAreSavedWithTheirEmbedding) {
   MemoryStore store({{"train/a", some_clicks(1000, 1, 2).text}, {"test", some_clicks(500, 9).text}}, 1 << 20);
-  settings_.validation_files = {"test"};  // with keys that were never seen
+  settings_.validation.files = {"test"};  // with keys that were never seen
   settings_.table.updater.numbers[2].second = 5;
   settings_.embeddings = EmbeddingSettings{.table = {.name = "embeddings",
                                                      .width = 2,
@@ -297,8 +301,8 @@ TEST_F(OnlineTrainerTest, SeldomFeaturesAreLeftOut) {
 TEST_F(OnlineTrainerTest, StopsWhenTheValidationDataSayNoMore) {
   MemoryStore store({{"train/a", some_clicks(2000, 1).text}, {"test", some_clicks(1000, 9).text}}, 1 << 20);
   settings_.passes = 200;
-  settings_.validation_files = {"test"};
-  settings_.early_stop = {.patience = 2, .min_decrease = 1e-3};
+  settings_.validation.files = {"test"};
+  settings_.validation.early_stop = {.patience = 2, .min_decrease = 1e-3};
   const TestingCluster cluster({.workers = 2});
   cluster.run_workers([&](Worker& worker) {
     const auto progress = train(worker, store);
@@ -328,6 +332,44 @@ TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   const auto strict = other.worker();
   EXPECT_EQ(train(*strict, store).error().message, "train/a:101: the value of key 3 is no number");
   EXPECT_TRUE(strict->leave());
+}
+
+TEST_F(OnlineTrainerTest, AWorkerThatLeavesHasDoneItsPartAndAnotherTakesItsPlace) {
+  MemoryStore store({}, 1 << 20);
+  for (int i = 0; i < 20; ++i) store.put(fmt::format("train/{}", i), some_clicks(200, i).text);
+  const TestingCluster cluster({.workers = 2});
+  std::atomic<bool> gone = false;
+  Result<OnlineProgress> outcome;
+  {
+    std::vector<std::jthread> threads;
+    threads.emplace_back([&] {
+      const auto first = cluster.worker(0);
+      const auto left = OnlineTrainer(
+                            *first, store, nullptr, settings_, [](const OnlineProgress&) {}, [] { return true; })
+                            .run();
+      EXPECT_THAT(left.error().message, HasSubstr("its machine is taken away"));
+      EXPECT_TRUE(first->leave()) << "more than one goodbye does no harm";
+      gone = true;
+      gone.notify_all();
+      const auto second = cluster.worker(0);
+      EXPECT_EQ(second->rank(), 0) << "the place is free";
+      EXPECT_TRUE(train(*second, store));
+      EXPECT_TRUE(second->leave());
+    });
+    threads.emplace_back([&] {
+      const auto other = cluster.worker(1);
+      // There is always something left for the one that comes.
+      WatchedStore slow(store, [&](size_t) -> Result<> {
+        gone.wait(false);
+        return {};
+      });
+      outcome = train(*other, slow);
+      EXPECT_TRUE(other->leave());
+    });
+  }
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->examples, 4000u);
+  EXPECT_EQ(outcome->repeated, 0u);
 }
 
 TEST_F(OnlineTrainerTest, EndsWhenAFileCannotBeReadOn) {
@@ -361,8 +403,8 @@ TEST_F(OnlineTrainerTest, WhatIsShownGrows) {
   EXPECT_EQ(shown_.front().examples, 100u);
   for (size_t i = 1; i < shown_.size(); ++i) EXPECT_GE(shown_[i].examples, shown_[i - 1].examples);
   EXPECT_EQ(shown_.back().examples, 3000u);
-  EXPECT_GT(shown_.back().update_ratio(), 0);
-  EXPECT_LT(shown_.back().update_ratio(), 10);
+  EXPECT_GT(shown_.back().update_ratio().value(), 0);
+  EXPECT_LT(shown_.back().update_ratio().value(), 10);
 }
 
 }  // namespace

@@ -4,18 +4,14 @@
 
 namespace pscloud {
 
-namespace {
-constexpr size_t kRowsScored = 10000;  // at a time
-}  // namespace
-
 PartScorer::PartScorer(Worker& worker, const ModelTables& model, FileStore& store, ExampleFormat format, bool strict,
-                       const CachePlace& cache)
+                       const CachePlace& cache, Labels labels)
     : worker_(worker),
       model_(model),
       store_(store),
       strict_(strict),
       // Weights have no groups.
-      reader_(store, format, true, kRowsScored, cache) {
+      reader_(store, format, true, kRowsScored, cache, labels) {
   if (model.embedded) embedded_.emplace(worker, *model.embedded);
 }
 

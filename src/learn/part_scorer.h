@@ -18,8 +18,10 @@ namespace pscloud {
 // given. One thread.
 class PartScorer {
  public:
+  static constexpr uint32_t kRowsScored = 10000;  // at a time
+
   PartScorer(Worker& worker, const ModelTables& model, FileStore& store, ExampleFormat format, bool strict,
-             const CachePlace& cache = {});
+             const CachePlace& cache = {}, Labels labels = Labels::kNeeded);
 
   // Gives `take` the labels and scores of all examples of a part, many at a time, in their order. Returns how many bad
   // lines there were among them.

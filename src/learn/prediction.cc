@@ -36,7 +36,7 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
   for (const SelectedFile& file : files)
     items.push_back(
         to_text({file.info.uri, file.begin, file.end, file.info.version_is_global ? file.info.version : ""}));
-  PartScorer scorer(worker, model.tables, store, settings.format, settings.strict);
+  PartScorer scorer(worker, model.tables, store, settings.format, settings.strict, {}, Labels::kMayLack);
   std::string text;
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
@@ -59,6 +59,7 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
   const std::vector<double> sums = TRY(worker.tally(kPredictPool, {}, 0, kPredictionPlaces));
   predictions.examples = static_cast<uint64_t>(sums[kPredicted]);
   predictions.bad_lines = static_cast<uint64_t>(sums[kNotPredicted]);
+  if (predictions.examples == 0) return no_examples("validation_data", predictions.bad_lines);
   return predictions;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "learn/config.pb.h"
+#include "learn/data_settings.h"
 
 namespace pscloud {
 
@@ -74,6 +75,25 @@ Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* fiel
 Result<std::optional<ModelOutput>> model_output_of(const Config& config) {
   if (!config.has_model_output()) return std::optional<ModelOutput>();
   return std::optional(TRY(model_output(config.model_output())));
+}
+
+Result<ValidationSettings> validation_of(const Config& config) {
+  ValidationSettings settings;
+  if (config.has_validation_data()) {
+    const PS::LM::DataConfig& data = config.validation_data();
+    settings.selection = TRY(data_selection(data, "validation_data"));
+    settings.files.assign(data.file().begin(), data.file().end());
+    settings.format = TRY(example_format(data, "validation_data"));
+  }
+  if (config.has_early_stop()) {
+    if (!config.has_validation_data()) return invalid("early_stop needs validation_data to be tried on");
+    settings.early_stop.patience = TRY(at_least(config.early_stop().patience(), 1, "early_stop.patience"));
+    settings.early_stop.min_decrease = config.early_stop().min_decrease();
+    if (!(settings.early_stop.min_decrease >= 0 && settings.early_stop.min_decrease < 1)) {
+      return invalid("early_stop.min_decrease is {}, must be 0 or more and below 1", settings.early_stop.min_decrease);
+    }
+  }
+  return settings;
 }
 
 }  // namespace pscloud

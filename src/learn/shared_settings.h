@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "data/parser.h"
+#include "learn/data_selection.h"
+#include "learn/early_stop.h"
 #include "learn/loss.h"
 #include "learn/model_format.h"
 #include "learn/tail_filter.h"
@@ -32,6 +35,15 @@ Result<FilterSpec> filter_of(const PS::LM::FilterConfig& filter, const char* fie
 
 // Where the model goes; nothing: it is not written.
 Result<std::optional<ModelOutput>> model_output_of(const PS::LM::Config& config);
+
+// What the model is tried on while it is trained, and when that is reason to stop.
+struct ValidationSettings {
+  std::vector<std::string> files;  // patterns; none: it is not tried
+  ExampleFormat format = ExampleFormat::kLibsvm;
+  DataSelection selection;
+  EarlyStopSettings early_stop;
+};
+Result<ValidationSettings> validation_of(const PS::LM::Config& config);
 
 // A field `tail_feature_freq`, and the number of hashes of the sketch that counts for it.
 Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field);
