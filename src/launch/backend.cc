@@ -26,15 +26,33 @@ namespace {
 
 // In the order the help shows them.
 constexpr std::array kBackendKinds = {
-    BackendKind{"local", "processes of this machine", {}, make_local_backend},
-    BackendKind{"ssh", "machines of your own: a cluster file names them", kSshOptions, make_ssh_backend},
-    BackendKind{"slurm", "a job of Slurm, submitted from here", kSlurmOptions, make_slurm_backend},
-    BackendKind{"condor", "jobs of HTCondor, submitted from here", kCondorOptions, make_condor_backend},
-    BackendKind{"swarm", "a Docker Swarm: a service for each task (docs/swarm.md)", kSwarmOptions, make_swarm_backend},
-    BackendKind{"kubernetes", "a Kubernetes cluster: StatefulSets and Indexed Jobs (docs/kubernetes.md)",
+    BackendKind{"local", "processes of this machine", false, false, {}, make_local_backend},
+    BackendKind{"ssh", "machines of your own: a cluster file names them", false, false, kSshOptions, make_ssh_backend},
+    BackendKind{"slurm", "a job of Slurm, submitted from here", false, true, kSlurmOptions, make_slurm_backend},
+    BackendKind{"condor", "jobs of HTCondor, submitted from here", true, true, kCondorOptions, make_condor_backend},
+    BackendKind{"swarm", "a Docker Swarm: a service for each task (docs/swarm.md)", true, true, kSwarmOptions,
+                make_swarm_backend},
+    BackendKind{"kubernetes", "a Kubernetes cluster: StatefulSets and Indexed Jobs (docs/kubernetes.md)", true, true,
                 kKubernetesOptions, make_kubernetes_backend},
-    BackendKind{"fake", "nothing real: tasks do as their words say (docs/launch.md)", kFakeOptions, make_fake_backend},
+    BackendKind{"fake", "nothing real: tasks do as their words say (docs/launch.md)", false, false, kFakeOptions,
+                make_fake_backend},
 };
+
+// Those that can do something, "--on condor, --on swarm or --on kubernetes".
+std::string kinds_with(bool BackendKind::*ability) {
+  std::vector<std::string> names;
+  for (const BackendKind& kind : kBackendKinds) {
+    if (kind.*ability) names.push_back(fmt::format("--on {}", kind.name));
+  }
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
+bool kind_can(const std::string& name, bool BackendKind::*ability) {
+  const auto kind = std::ranges::find(kBackendKinds, name, &BackendKind::name);
+  return kind != kBackendKinds.end() && (*kind).*ability;
+}
 
 std::string perhaps(std::string_view word, const std::vector<std::string>& known) {
   const std::string near = suggest(word, known);
@@ -62,6 +80,28 @@ Result<std::unique_ptr<Backend>> make_backend(const Cluster& cluster, const std:
                    fmt::join(names, ", "));
   }
   return kind->make(cluster, run_folder);
+}
+
+Result<> check_wishes(const Plan& plan) {
+  if (kind_can(plan.target, &BackendKind::images)) return {};
+  const auto task = std::ranges::find_if(plan.tasks, [](const PlannedTask& each) { return !each.image.empty(); });
+  if (task == plan.tasks.end()) return {};
+  return invalid("{} has no containers, and {} is to run in the image {}: choose {}, or name no image", plan.target,
+                 task->spec.id.text(), task->image, kinds_with(&BackendKind::images));
+}
+
+std::string unheeded_wishes(const Plan& plan) {
+  if (kind_can(plan.target, &BackendKind::resources)) return "";
+  const auto any_asks = [&](auto Resources::*what) {
+    return std::ranges::any_of(plan.tasks, [what](const PlannedTask& task) { return task.resources.*what > 0; });
+  };
+  std::vector<const char*> asked;
+  if (any_asks(&Resources::cpus)) asked.push_back("cpus");
+  if (any_asks(&Resources::memory_bytes)) asked.push_back("memory");
+  if (any_asks(&Resources::gpus)) asked.push_back("gpus");
+  if (asked.empty()) return "";
+  return fmt::format("{} does not enforce resources: what tasks ask for ({}) is not looked at", plan.target,
+                     fmt::join(asked, ", "));
 }
 
 std::string option_of(const Cluster& cluster, std::string_view name) {

@@ -30,6 +30,7 @@ struct TaskEvent {
     kLine,     // its program wrote `text`, without the end of line
     kExited,   // its program has ended: `code`, or by `signal`
     kLost,     // its machine is gone, or it was never there: `text` says why
+    kNotice,   // its machine will be taken away: in `seconds`, and `text` says how ("terminate")
     kSample,  // what was measured of it: `figures`, and what a node of ours says of itself: `text`, JSON. Either may be
               // empty. Means nothing for what happens next
   };
@@ -43,6 +44,7 @@ struct TaskEvent {
   int code = 0;
   int signal = 0;   // 0: none
   int64_t pid = 0;  // of kRunning: the program's, where it runs; 0: not known
+  int seconds = 0;  // of kNotice
   Figures figures = {};
 };
 
@@ -71,6 +73,12 @@ class Backend {
   // SIGTERM to the program, SIGKILL after its grace; `at_once`: SIGKILL now. kExited follows. Does not wait.
   virtual Result<> stop(TaskId task, bool at_once) = 0;
 
+  // Begins a task that has ended once more, on a machine that may be none of the plan's: `task` says which, and is as
+  // the plan's else. kInvalid where tasks cannot move.
+  virtual Result<> restart(const Plan&, const PlannedTask& task, const Host&, Ledger&) {
+    return invalid("{} cannot begin once more here", task.spec.id.text());
+  }
+
   // What has happened, in the order of time as far as it can be known; waits for it until `deadline` at most, or until
   // `wake_fd` is readable (-1: none). A few thousand events at most: the rest waits, and so does who writes it.
   virtual Result<std::vector<TaskEvent>> wait(std::chrono::steady_clock::time_point deadline, int wake_fd) = 0;
@@ -93,6 +101,8 @@ struct BackendOption {
 struct BackendKind {
   const char* name;
   const char* help;
+  bool images;     // a task with an image runs in a container of it
+  bool resources;  // a task gets the processors, memory and GPUs that it asks for
   std::span<const BackendOption> options;
   // `run_folder` is the run's own folder on this machine (run_folder.h). The options have names that stand above.
   Result<std::unique_ptr<Backend>> (*make)(const Cluster& cluster, const std::string& run_folder);
@@ -101,6 +111,14 @@ std::span<const BackendKind> backend_kinds();
 
 // For `cluster.target`. kInvalid lists the kinds there are, or the options of this one.
 Result<std::unique_ptr<Backend>> make_backend(const Cluster& cluster, const std::string& run_folder);
+
+// kInvalid if the plan wants what its kind of cluster cannot give: an image where there are no containers. Names the
+// kinds that can.
+Result<> check_wishes(const Plan& plan);
+
+// What a plan asks for that its kind of cluster does not see to, though it can run it: a line for people; empty:
+// nothing.
+std::string unheeded_wishes(const Plan& plan);
 
 // The value of an option; empty if it is not given.
 std::string option_of(const Cluster& cluster, std::string_view name);

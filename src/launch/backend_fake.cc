@@ -16,6 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr const char* kThen = "then";
+
 // The value of "name=value", or `otherwise`.
 int number_of(const std::vector<std::string>& words, std::string_view name, int otherwise) {
   for (const std::string& word : words) {
@@ -60,26 +62,41 @@ Result<> FakeBackend::start(const Plan& plan, Ledger& ledger) {
   std::error_code ignored;
   std::filesystem::create_directory(folder_ + "/fake", ignored);
   for (const PlannedTask& planned : plan.tasks) {
-    const TaskId id = planned.spec.id;
-    FakeTask& task = tasks_[id];
-    task.words = planned.spec.command;
-    task.grace_ms = planned.spec.stop_grace_ms;
-    task.entry = TRY(ledger.intend("fake", {{"task", id.text()}}));
-    const std::ofstream file(file_of(id.text()));
-    if (!file) return unavailable("cannot make {}", file_of(id.text()));
-    die_at("start");
-    later(0, {.kind = TaskEvent::Kind::kPlaced, .task = id, .host = "nowhere"});
-    const int late_ms = number_of(task.words, "late", 0);
-    if (has_word(task.words, "never")) continue;
-    if (has_word(task.words, "absent")) {
-      task.ended = true;
-      later(late_ms, {.kind = TaskEvent::Kind::kLost, .task = id, .text = "its machine is gone"});
-      continue;
-    }
-    later(late_ms, {.kind = TaskEvent::Kind::kArrived,
-                    .task = id,
-                    .address = {"127.0.0.1", static_cast<uint16_t>(20000 + tasks_.size() % 10000)}});
+    const auto& words = planned.spec.command;
+    TRY(start_one(planned, {words.begin(), std::ranges::find(words, kThen)}, ledger));
   }
+  return {};
+}
+
+Result<> FakeBackend::restart(const Plan&, const PlannedTask& task, const Host&, Ledger& ledger) {
+  die_at("restart");
+  const auto& words = task.spec.command;
+  auto then = std::ranges::find(words, kThen);
+  if (then != words.end()) ++then;
+  return start_one(task, {then, words.end()}, ledger);
+}
+
+Result<> FakeBackend::start_one(const PlannedTask& planned, std::vector<std::string> words, Ledger& ledger) {
+  const TaskId id = planned.spec.id;
+  tasks_[id] = {};
+  FakeTask& task = tasks_[id];
+  task.words = std::move(words);
+  task.grace_ms = planned.spec.stop_grace_ms;
+  task.entry = TRY(ledger.intend("fake", {{"task", id.text()}}));
+  const std::ofstream file(file_of(id.text()));
+  if (!file) return unavailable("cannot make {}", file_of(id.text()));
+  die_at("start");
+  later(0, {.kind = TaskEvent::Kind::kPlaced, .task = id, .host = planned.host.empty() ? "nowhere" : planned.host});
+  const int late_ms = number_of(task.words, "late", 0);
+  if (has_word(task.words, "never")) return {};
+  if (has_word(task.words, "absent")) {
+    task.ended = true;
+    later(late_ms, {.kind = TaskEvent::Kind::kLost, .task = id, .text = "its machine is gone"});
+    return {};
+  }
+  later(late_ms, {.kind = TaskEvent::Kind::kArrived,
+                  .task = id,
+                  .address = {"127.0.0.1", static_cast<uint16_t>(20000 + tasks_.size() % 10000)}});
   return {};
 }
 
@@ -104,6 +121,9 @@ void FakeBackend::begin(TaskId id, FakeTask& task) {
     } else if (name == "cpu") {
       const double percent = number_of({word}, "cpu", 0);
       later(at_ms, {.kind = TaskEvent::Kind::kSample, .task = id, .figures = {{"cpu_percent", percent}}});
+    } else if (name == "notice") {
+      const int left_s = number_of({word}, "notice", 0);
+      later(at_ms, {.kind = TaskEvent::Kind::kNotice, .task = id, .text = "terminate", .seconds = left_s});
     } else if (name == "wait") {
       at_ms += number_of({word}, "wait", 0);
     } else if (name == "hang") {

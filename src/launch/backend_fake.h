@@ -14,8 +14,9 @@ namespace pscloud {
 // A cluster that is made up: a task does what the words of its command say, so that the launcher's own logic can be
 // tried. Words: late=MS (until it arrives), never, absent (its machine is lost before); then, once
 // it is released, in this order as they stand: print=TEXT, error=TEXT, cpu=PERCENT (a sample), wait=MS, hang,
-// exit=CODE, signal=N, lose; and for its end: slow=MS (to stop), deaf (to SIGTERM), undead (to SIGKILL too). The end of
-// the words is exit=0. While a task is there so is a file in the run's folder, "fake/worker-0", for kill -9 to leave
+// notice=SECONDS (its machine is taken away then), exit=CODE, signal=N, lose; and for its end: slow=MS (to stop), deaf
+// (to SIGTERM), undead (to SIGKILL too). The end of the words is exit=0. What comes after the word `then` is for when
+// it is begun once more. While a task is there so is a file in the run's folder, "fake/worker-0", for kill -9 to leave
 // behind.
 class FakeBackend final : public Backend {
  public:
@@ -28,6 +29,7 @@ class FakeBackend final : public Backend {
   Result<> start(const Plan& plan, Ledger& ledger) override;
   Result<> release(const ClusterView& view) override;
   Result<> stop(TaskId task, bool at_once) override;
+  Result<> restart(const Plan& plan, const PlannedTask& task, const Host& host, Ledger& ledger) override;
   Result<std::vector<TaskEvent>> wait(Now deadline, int wake_fd) override;
   Result<std::vector<std::string>> clean(const Plan& plan, Ledger& ledger) override;
   Result<std::vector<std::string>> shell(const Plan& plan, TaskId task) override;
@@ -44,6 +46,7 @@ class FakeBackend final : public Backend {
     bool over = false;   // and was given out
   };
 
+  Result<> start_one(const PlannedTask& planned, std::vector<std::string> words, Ledger& ledger);
   void later(int after_ms, TaskEvent event);
   void begin(TaskId id, FakeTask& task);
   void end_by(TaskId id, FakeTask& task, int after_ms, int signal);

@@ -60,6 +60,8 @@ Result<Host> read_host(const JsonValue& value, Host host, JsonFields& around, st
   TRY(check_address(fields, value, host.name));
   TRY(read_access(fields, host));
   TRY(fields.read("cost_usd_per_hour", host.cost_usd_per_hour, 0, kCostMax));
+  TRY(fields.read("cost_unknown", host.cost_unknown));
+  TRY(fields.read("spot", host.spot));
   TRY(fields.finish());
   return host;
 }
@@ -147,7 +149,9 @@ void write_host(JsonWriter& json, const Host& host) {
   write_text(json, "interface", host.interface);
   if (host.port != 0) json.field("port", static_cast<int>(host.port));
   if (host.slots != 0) json.field("slots", host.slots);
+  if (host.spot) json.field("spot", true);
   if (host.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", host.cost_usd_per_hour);
+  if (host.cost_unknown) json.field("cost_unknown", true);
   std::vector<std::string> roles;
   for (const TaskRole role : host.roles) roles.emplace_back(role_name(role));
   write_texts(json, "roles", roles);
@@ -204,8 +208,10 @@ Result<Cluster> parse_cluster_file(std::string_view text, std::string_view file)
   TRY(fields.read("environment", cluster.environment));
   TRY(fields.read("files", cluster.files));
   TRY(fields.read("image", cluster.image));
+  TRY(fields.read("cloud", cluster.cloud));
   TRY(fields.read("options", cluster.options));
   TRY(fields.read("cost_usd_per_hour", cluster.cost_usd_per_hour, 0, kCostMax));
+  TRY(fields.read("cost_unknown", cluster.cost_unknown));
   TRY(read_access(fields, defaults));
   TRY(read_hosts(fields, "hosts", defaults, file, cluster.hosts));
   TRY(read_groups(fields, defaults, file, cluster.hosts));
@@ -229,6 +235,7 @@ std::string cluster_json(const Cluster& cluster) {
   }
   write_text(json, "virtualenv", cluster.virtualenv);
   write_text(json, "image", cluster.image);
+  write_text(json, "cloud", cluster.cloud);
   write_texts(json, "files", cluster.files);
   write_variables(json, "environment", cluster.environment);
   write_variables(json, "options", cluster.options);
@@ -242,6 +249,7 @@ std::string cluster_json(const Cluster& cluster) {
   }
   if (cluster.poseidon) json.field("poseidon", true);
   if (cluster.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", cluster.cost_usd_per_hour);
+  if (cluster.cost_unknown) json.field("cost_unknown", true);
   return json.end_object().text();
 }
 

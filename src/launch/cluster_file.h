@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ struct Host {
   int slots = 0;                // tasks that fit; 0: any number
   std::vector<TaskRole> roles;  // empty: all
   double cost_usd_per_hour = 0;
+  bool cost_unknown = false;  // it costs something, and nobody knows what
+  bool spot = false;          // EC2 may take it away, with a notice
+
+  bool is_for(TaskRole role) const { return roles.empty() || std::ranges::find(roles, role) != roles.end(); }
 };
 
 // Where a job may run.
@@ -43,8 +48,10 @@ struct Cluster {
   std::string image;
   Variables options;  // of the target, such as {"partition", "gpu"}; each back end checks its own
   std::vector<std::pair<TaskRole, Resources>> resources;
+  std::string cloud;             // the name of `pscloud cluster up`, if its machines are made by us
   bool poseidon = false;         // was a file of psd_run
   double cost_usd_per_hour = 0;  // beside what its hosts cost
+  bool cost_unknown = false;     // there is more beside them, and nobody knows what it costs
 };
 
 // Reads Poseidon's JSON as it is (worker_nodes, server_nodes, master_node, username, pem_file, virtualenv), and ours

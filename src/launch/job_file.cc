@@ -69,6 +69,7 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view file) {
   TRY(fields.read("files", job.files));
   TRY(fields.read("workers_min", job.workers_min, 0, kCountMax));
   TRY(fields.read("worker_may_fail", job.worker_may_fail));
+  TRY(fields.read("late_workers", job.late_workers));
   TRY(read_seconds(fields, "arrive_timeout_s", job.arrive_timeout_ms));
   TRY(read_seconds(fields, "stop_grace_s", job.stop_grace_ms));
   TRY(read_seconds(fields, "timeout_s", job.run_timeout_ms));

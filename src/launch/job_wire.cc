@@ -83,6 +83,7 @@ std::string job_wire_json(const Job& job) {
   json.key("files").begin_array();
   for (const std::string& file : job.files) json.value(file);
   json.end_array().field("workers_min", job.workers_min).field("worker_may_fail", job.worker_may_fail);
+  json.field("late_workers", job.late_workers);
   json.field("arrive_timeout_ms", job.arrive_timeout_ms).field("stop_grace_ms", job.stop_grace_ms);
   return json.field("run_timeout_ms", job.run_timeout_ms).end_object().text();
 }
@@ -98,6 +99,7 @@ Result<Job> parse_job_wire(const JsonValue& value) {
   for (const JsonValue& file : value["files"].items()) job.files.push_back(file.text());
   job.workers_min = static_cast<int>(value["workers_min"].integer());
   job.worker_may_fail = value["worker_may_fail"].truth();
+  job.late_workers = value["late_workers"].truth();
   job.arrive_timeout_ms = static_cast<int>(value["arrive_timeout_ms"].integer());
   job.stop_grace_ms = static_cast<int>(value["stop_grace_ms"].integer());
   job.run_timeout_ms = value["run_timeout_ms"].integer();

@@ -23,7 +23,7 @@ TEST(JobWire, AJobArrivesWithAllThatIsInIt) {
   job.secrets = {{"secrets/K", "hidden", "K_FILE", false}};
   job.files = {"a.py", "lib"};
   job.workers_min = 1;
-  job.worker_may_fail = true;
+  job.worker_may_fail = job.late_workers = true;
   job.arrive_timeout_ms = 7;
   job.stop_grace_ms = 8;
   job.run_timeout_ms = int64_t{9} << 40;

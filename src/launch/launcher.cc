@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/random.h"
 #include "launch/run_samples.h"
@@ -14,6 +15,7 @@ namespace pscloud {
 namespace {
 
 constexpr std::chrono::seconds kLongestWait{60};
+constexpr std::chrono::milliseconds kSearchEvery{250};
 
 int outcome_code(JobOutcome::Kind kind) {
   switch (kind) {
@@ -47,6 +49,7 @@ RunState first_state(const Plan& plan) {
   state.target = plan.target;
   state.began_unix_ms = unix_ms_now();
   state.cost_usd_per_hour = plan.cost_usd_per_hour;
+  state.cost_incomplete = plan.cost_incomplete;
   for (const PlannedTask& task : plan.tasks) {
     state.tasks.push_back(
         {.id = task.spec.id, .state = TaskState::kPlanned, .host = task.host, .address = {}, .code = {}});
@@ -65,10 +68,12 @@ class Launch {
         state_(first_state(plan)),
         logs_(folder.path(), plan, options.out, options.err),
         samples_(folder.path(), plan),
+        search_(folder, options.make_supply),
         log_(::open(folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
 
   Result<LaunchEnd> run() {
     say(plan_summary(plan_));
+    if (const std::string unheeded = unheeded_wishes(plan_); !unheeded.empty()) say(unheeded);
     // Before signals are held back: nothing is made yet, so Ctrl-C may simply end the process.
     if (auto checked = backend_.check(plan_); !checked) return give_up(std::move(checked.error()), {});
     Interrupts interrupts;
@@ -93,7 +98,8 @@ class Launch {
     options_.started();
     while (!supervisor.outcome()) {
       TRY(logs_.flush());
-      const auto deadline = std::min(supervisor.next_deadline(), options_.now() + kLongestWait);
+      const auto longest = options_.now() + (search_.is_under_way() ? kSearchEvery : kLongestWait);
+      const auto deadline = std::min(supervisor.next_deadline(), longest);
       const auto events = TRY(backend_.wait(deadline, interrupts.fd()));
       bool changed = false;
       for (const TaskEvent& event : events) {
@@ -105,22 +111,51 @@ class Launch {
           continue;
         }
         changed = true;
-        TRY(act(supervisor.on_event(event, options_.now())));
+        TRY(act(supervisor.on_event(event, options_.now()), supervisor, ledger));
       }
+      if (search_.is_under_way()) changed = TRY(take_machines(supervisor, ledger)) || changed;
       for (int i = interrupts.take(); i > 0; --i) {
         changed = true;
-        TRY(act(supervisor.on_interrupt(options_.now())));
+        TRY(act(supervisor.on_interrupt(options_.now()), supervisor, ledger));
       }
       if (options_.now() >= supervisor.next_deadline()) {
         changed = true;
-        TRY(act(supervisor.on_time(options_.now())));
+        TRY(act(supervisor.on_time(options_.now()), supervisor, ledger));
       }
       if (changed) TRY(write_state(supervisor));
     }
     return *supervisor.outcome();
   }
 
-  Result<> act(const std::vector<Supervisor::Action>& actions) {
+  // True if there was one, or it is clear that there is none.
+  Result<bool> take_machines(Supervisor& supervisor, Ledger& ledger) {
+    std::vector<std::string> words;
+    const std::vector<MachineSearch::Found> all = search_.take(words);
+    for (const std::string& line : words) say(line);
+    for (const MachineSearch::Found& found : all) {
+      if (found.host) machines_.insert_or_assign(found.host->name, *found.host);
+      const std::string host = found.host ? found.host->name : "";
+      TRY(act(supervisor.on_machine(found.task, host, found.why, options_.now()), supervisor, ledger));
+    }
+    return !all.empty();
+  }
+
+  // What cannot begin anew is lost; the supervisor knows what follows.
+  Result<> restart(TaskId task, const Host& host, Supervisor& supervisor, Ledger& ledger) {
+    const auto status = std::ranges::find(supervisor.tasks(), task, &TaskStatus::id);
+    PlannedTask planned = *plan_.find(task);
+    planned.host = host.name;
+    planned.spec.advertise = host.interface.empty() ? host.address : host.interface;
+    planned.spec.attempt = status->attempt;
+    const Plan now = TRY(search_.note(task, planned.spec.attempt, host));
+    state_.change_cost(now.cost_usd_per_hour, now.cost_incomplete, unix_ms_now());
+    const auto begun = backend_.restart(plan_, planned, host, ledger);
+    if (begun) return {};
+    const TaskEvent lost{.kind = TaskEvent::Kind::kLost, .task = task, .text = begun.error().message};
+    return act(supervisor.on_event(lost, options_.now()), supervisor, ledger);
+  }
+
+  Result<> act(const std::vector<Supervisor::Action>& actions, Supervisor& supervisor, Ledger& ledger) {
     for (const Supervisor::Action& action : actions) {
       switch (action.kind) {
         case Supervisor::Action::Kind::kRelease: TRY(backend_.release(action.view)); break;
@@ -133,6 +168,10 @@ class Launch {
           }
           break;
         case Supervisor::Action::Kind::kSay: say(action.text); break;
+        case Supervisor::Action::Kind::kFindMachine: search_.ask(action.task, action.host, supervisor.tasks()); break;
+        case Supervisor::Action::Kind::kRestart:
+          TRY(restart(action.task, machines_.at(action.host), supervisor, ledger));
+          break;
       }
     }
     return {};
@@ -140,6 +179,11 @@ class Launch {
 
   void say(std::string_view text) {
     options_.say(text);
+    note(text);
+  }
+
+  // In the log only.
+  void note(std::string_view text) {
     const std::string line = fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)), text);
     if (log_ && ::write(log_.get(), line.data(), line.size()) < 0) log_ = Fd();
   }
@@ -165,6 +209,7 @@ class Launch {
     state_.exit_code = code;
     state_.ended_unix_ms = unix_ms_now();
     state_.left = std::move(left);
+    note(fmt::format("run {} {}, exit code {}", plan_.run, step_name(step), code));
     if (const auto wrote = write_state(); !wrote) say(wrote.error().message);
     if (state_.left.empty()) folder_.settle();
   }
@@ -195,6 +240,8 @@ class Launch {
   RunState state_;
   TaskLogs logs_;
   RunSamples samples_;
+  MachineSearch search_;
+  std::map<std::string, Host> machines_;  // that were found
   Fd log_;
 };
 
@@ -208,6 +255,7 @@ Result<NewRun> new_run(const std::string& runs, const Job& job, const Cluster& c
   const auto files = [&](const std::string& run) -> Result<std::map<std::string, std::string>> {
     named.run = run;
     plan = TRY(make_plan(named, cluster, job_id));
+    TRY(check_wishes(plan));
     return std::map<std::string, std::string>{{"plan.json", plan_json(plan)},
                                               {"cluster.json", cluster_json(cluster)},
                                               {"state.json", run_state_json(first_state(plan))}};

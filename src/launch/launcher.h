@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launch/backend.h"
+#include "launch/machine_search.h"
 #include "launch/plan.h"
 #include "launch/process/interrupts.h"
 #include "launch/run_folder.h"
@@ -28,6 +29,7 @@ struct LaunchOptions {
   std::function<void(std::string_view text)> say = [](std::string_view) {};  // progress, a line for people
   std::function<void()> started = [] {};                                     // everything was begun
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
+  MakeSupply make_supply = make_machine_supply;  // for machines that are taken away
 };
 
 struct LaunchEnd {
@@ -38,7 +40,7 @@ struct LaunchEnd {
 };
 
 // Makes the folder of a new run, with its plan in it. `job.run` is the name wished for, `exact` if the user has chosen
-// it himself.
+// it himself. kInvalid if the cluster cannot give what the job wants (check_wishes).
 struct NewRun {
   RunFolder folder;
   Plan plan;

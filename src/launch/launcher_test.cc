@@ -41,6 +41,10 @@ class NotedBackend final : public Backend {
     notes.push_back({inner_.now(), at_once ? "kill" : "stop", task});
     return inner_.stop(task, at_once);
   }
+  Result<> restart(const Plan& plan, const PlannedTask& task, const Host& host, Ledger& ledger) override {
+    notes.push_back({inner_.now(), "restart", task.spec.id});
+    return inner_.restart(plan, task, host, ledger);
+  }
   Result<std::vector<TaskEvent>> wait(Now deadline, int wake_fd) override {
     EXPECT_GT(deadline, inner_.now()) << "a wait must not be a spin";
     auto events = inner_.wait(deadline, wake_fd);
@@ -57,6 +61,35 @@ class NotedBackend final : public Backend {
 
  private:
   FakeBackend& inner_;
+};
+
+// Machines that are made up too: each wish is heard when it has been asked for often enough.
+class FakeSupply final : public MachineSupply {
+ public:
+  FakeSupply(uint64_t seed, double gives) : random_(seed), gives_(gives) {}
+
+  void ask(const std::string& host) override { wishes_.emplace_back(host, random_.below(200)); }
+  News take() override {
+    News news;
+    std::erase_if(wishes_, [&](auto& wish) {
+      if (wish.second-- > 0) return false;
+      Result<Host> host = unavailable("there is none");
+      if (random_.chance(gives_)) {
+        host = Host{};
+        host->name = host->address = fmt::format("new-{}", ++made_);
+      }
+      news.words.push_back("in the place of " + wish.first);
+      news.offers.push_back({wish.first, std::move(host)});
+      return true;
+    });
+    return news;
+  }
+
+ private:
+  Random random_;
+  const double gives_;
+  int made_ = 0;
+  std::vector<std::pair<std::string, uint64_t>> wishes_;
 };
 
 class LauncherTest : public testing::Test {
@@ -98,6 +131,9 @@ class LauncherTest : public testing::Test {
     LaunchOptions options;
     options.say = [this](std::string_view text) { said_.emplace_back(text); };
     options.now = [&fake] { return fake.now(); };
+    options.make_supply = [&](const Cluster&) -> std::unique_ptr<MachineSupply> {
+      return gives_ < 0 ? nullptr : std::make_unique<FakeSupply>(seed, gives_);
+    };
     began_ = fake.now();
     auto end = launch(plan_, backend, made->folder, options);
     ended_ = fake.now();
@@ -117,6 +153,7 @@ class LauncherTest : public testing::Test {
   Now ended_;
   std::vector<NotedBackend::Note> notes_;
   std::vector<std::string> said_;
+  double gives_ = -1;  // how often the supply of machines has one; below 0: there is no supply
 };
 
 TEST_F(LauncherTest, AJobRunsToItsEndAndItsFolderKeepsEverything) {
@@ -277,6 +314,115 @@ TEST_F(LauncherTest, WhateverTasksDoTheJobEndsAndNothingIsLeft) {
   if (wanted == nullptr) {
     EXPECT_EQ(codes.size(), 3u) << "the seeds should try each outcome";
   }
+}
+
+Host host_called(const std::string& name, TaskRole role) {
+  Host host;
+  host.name = host.address = name;
+  host.roles = {role};
+  return host;
+}
+
+TEST_F(LauncherTest, AWorkerWhoseMachineIsTakenAwayGoesToAnIdleOneAndTheFolderTellsIt) {
+  cluster_.hosts = {host_called("s", TaskRole::kServer), host_called("a", TaskRole::kWorker),
+                    host_called("b", TaskRole::kWorker), host_called("idle", TaskRole::kWorker)};
+  Job job = job_of({{"wait=30000"}, {"print=first", "notice=120", "slow=2000", "hang", "then", "print=second"}});
+  job.worker_may_fail = job.late_workers = true;
+  const LaunchEnd end = run(job);
+  EXPECT_EQ(end.exit_code, 0) << end.outcome.message;
+  EXPECT_EQ(file("logs/worker-1.log"), "first\nsecond\n");
+  const TaskStatus moved = folder().state()->tasks[2];
+  EXPECT_EQ(moved.host, "idle");
+  EXPECT_EQ(moved.attempt, 1);
+  EXPECT_EQ(moved.state, TaskState::kDone);
+  EXPECT_EQ(parse_plan(file("plan.json"))->tasks[2].host, "idle");
+  EXPECT_TRUE(std::ranges::find(said_, "worker-1 on b is drained") != said_.end());
+}
+
+TEST_F(LauncherTest, AMachineThatIsMadeStandsInTheRunsFolderForWhoCleansUp) {
+  cluster_.hosts = {host_called("s", TaskRole::kServer), host_called("a", TaskRole::kWorker)};
+  gives_ = 1;
+  Job job = job_of({{"notice=120", "hang", "then", "wait=10"}});
+  job.worker_may_fail = job.late_workers = true;
+  EXPECT_EQ(run(job).exit_code, 0);
+  EXPECT_EQ(parse_cluster_file(file("cluster.json"), "cluster.json")->hosts.back().name, "new-1");
+  EXPECT_TRUE(std::ranges::find(said_, "in the place of a") != said_.end());
+}
+
+// Up to six workers, whose machines may be taken away at any time, more than once; some are slow to end, and new
+// machines come late or not at all.
+Job fleeting_job(Random& random) {
+  Job job;
+  job.run = "fleeting";
+  job.arrive_timeout_ms = 60000;
+  job.stop_grace_ms = static_cast<int>(random.below(10000));
+  job.worker_may_fail = random.chance(0.9);
+  job.late_workers = random.chance(0.8);
+  RoleSpec server;
+  server.role = TaskRole::kServer;
+  server.commands = {{"hang"}};
+  RoleSpec workers;
+  workers.count = static_cast<int>(1 + random.below(6));
+  for (int i = 0; i < workers.count; ++i) {
+    std::vector<std::string> words{fmt::format("wait={}", random.below(2000))};
+    if (random.chance(0.6)) words.push_back(fmt::format("notice={}", random.below(120)));
+    if (random.chance(0.2)) words.push_back(fmt::format("slow={}", random.below(3000)));
+    if (random.chance(0.1)) words.push_back("deaf");
+    if (random.chance(0.1)) words.push_back("undead");
+    words.push_back(fmt::format("wait={}", random.below(20000)));
+    if (random.chance(0.1)) words.push_back(random.chance(0.5) ? "lose" : "exit=3");
+    words.insert(words.end(), {"then", fmt::format("late={}", random.below(70000))});
+    if (random.chance(0.1)) words.push_back("never");
+    if (random.chance(0.2)) words.push_back("notice=120");
+    words.push_back(fmt::format("wait={}", random.below(5000)));
+    workers.commands.push_back(std::move(words));
+  }
+  job.roles = {server, workers};
+  return job;
+}
+
+TEST_F(LauncherTest, WhateverMachinesAreTakenAwayTheJobEndsAndNothingIsLeft) {
+  std::map<int, int> codes;
+  size_t restarts = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Job job = fleeting_job(random);
+    cluster_.hosts = {host_called("s", TaskRole::kServer)};
+    for (int i = 0; i < job.roles[1].count; ++i) {
+      cluster_.hosts.push_back(host_called(fmt::format("w{}", i), TaskRole::kWorker));
+    }
+    gives_ = 0.7;
+    const LaunchEnd end = run(job, seed);
+    ++codes[end.exit_code];
+    EXPECT_LE(ended_ - began_, std::chrono::minutes(10));
+    EXPECT_TRUE(folder().is_settled());
+    EXPECT_TRUE(Ledger::read(folder().path("ledger.jsonl"))->empty());
+    EXPECT_TRUE(std::filesystem::is_empty(folder().path("fake")));
+    bool any_done = false;
+    const RunState state = *folder().state();
+    for (const TaskStatus& task : state.tasks) {
+      EXPECT_TRUE(task.ended()) << task.id.text();
+      any_done = any_done || task.state == TaskState::kDone;
+      const auto begun = std::ranges::count_if(
+          notes_, [&](const auto& note) { return note.what == "restart" && note.task == task.id; });
+      EXPECT_EQ(begun, task.attempt) << task.id.text();
+      restarts += static_cast<size_t>(begun);
+      EXPECT_TRUE(begun == 0 || (job.late_workers && job.worker_may_fail)) << task.id.text();
+    }
+    EXPECT_EQ(end.exit_code == 0, any_done && !(end.outcome.kind == JobOutcome::Kind::kFailed));
+    // A task is never there twice.
+    std::map<TaskId, bool> there;
+    for (const auto& note : notes_) {
+      if (note.what == "event" && note.event.kind == TaskEvent::Kind::kRunning) there[note.task] = true;
+      if (is_end(note)) there[note.task] = false;
+      const bool undead = note.what == "kill";
+      if (undead) there[note.task] = false;  // it is given up
+      EXPECT_FALSE(note.what == "restart" && there[note.task]) << note.task.text();
+    }
+  }
+  EXPECT_EQ(codes.size(), 3u) << "the seeds should try each outcome";
+  EXPECT_GT(restarts, 50u);
 }
 
 TEST_F(LauncherTest, AKilledLauncherIsToldAboutAndCleanedUpAfterWhereverItDied) {

@@ -44,7 +44,7 @@ class Placement {
     bool any = false;
     for (size_t i = 0; i < hosts_.size(); ++i) {
       const Host& host = hosts_[i];
-      if (!host.roles.empty() && std::ranges::find(host.roles, role) == host.roles.end()) continue;
+      if (!host.is_for(role)) continue;
       any = true;
       if (host.slots > 0 && used_[i] >= host.slots) continue;
       if (best == hosts_.size() || used_[i] < used_[best]) best = i;
@@ -60,7 +60,7 @@ class Placement {
   int slots(TaskRole role) const {
     int slots = 0;
     for (const Host& host : hosts_) {
-      if (host.roles.empty() || std::ranges::find(host.roles, role) != host.roles.end()) slots += host.slots;
+      if (host.is_for(role)) slots += host.slots;
     }
     return slots;
   }
@@ -79,18 +79,6 @@ Result<> check_variable_names(const TaskSpec& spec) {
     if (!is_utf8(file.name)) return invalid("'{}' is no name of a secret: it is not UTF-8", escape_controls(file.name));
   }
   return {};
-}
-
-// Each host that has a task once, however often it stands in the file.
-double cost_of(const Cluster& cluster, const Plan& plan) {
-  std::map<std::string, double> hosts;
-  for (const Host& host : cluster.hosts) {
-    const bool used = std::ranges::any_of(plan.tasks, [&](const PlannedTask& task) { return task.host == host.name; });
-    if (used) hosts[host.name] = std::max(hosts[host.name], host.cost_usd_per_hour);
-  }
-  double sum = cluster.cost_usd_per_hour;
-  for (const auto& [name, cost] : hosts) sum += cost;
-  return sum;
 }
 
 PlannedTask plan_task(const Job& job, const Cluster& cluster, const RoleSpec& role, int index) {
@@ -136,6 +124,20 @@ const PlannedTask* Plan::find(TaskId id) const {
   return found == tasks.end() ? nullptr : &*found;
 }
 
+// Each host that has a task once, however often it stands in the file.
+void plan_cost(const Cluster& cluster, Plan& plan) {
+  std::map<std::string, double> hosts;
+  plan.cost_incomplete = cluster.cost_unknown;
+  for (const Host& host : cluster.hosts) {
+    const bool used = std::ranges::any_of(plan.tasks, [&](const PlannedTask& task) { return task.host == host.name; });
+    if (!used) continue;
+    hosts[host.name] = std::max(hosts[host.name], host.cost_usd_per_hour);
+    plan.cost_incomplete = plan.cost_incomplete || host.cost_unknown;
+  }
+  plan.cost_usd_per_hour = cluster.cost_usd_per_hour;
+  for (const auto& [name, cost] : hosts) plan.cost_usd_per_hour += cost;
+}
+
 Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string& job_id) {
   TRY(check_run_name(job.run));
   Plan plan;
@@ -146,6 +148,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
   plan.files = cluster.files;
   plan.files.insert(plan.files.end(), job.files.begin(), job.files.end());
   plan.worker_may_fail = job.worker_may_fail;
+  plan.late_workers = job.late_workers;
   plan.arrive_timeout_ms = job.arrive_timeout_ms;
   plan.stop_grace_ms = job.stop_grace_ms;
   plan.run_timeout_ms = job.run_timeout_ms;
@@ -184,7 +187,7 @@ Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string
   for (const PlannedTask& task : plan.tasks) ids.push_back(task.spec.id);
   TRY(check_contract(job.framework, ids));
   for (PlannedTask& task : plan.tasks) task.ends_job = ends_job(task.spec.id.role, ids);
-  plan.cost_usd_per_hour = cost_of(cluster, plan);
+  plan_cost(cluster, plan);
   return plan;
 }
 

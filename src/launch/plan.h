@@ -33,6 +33,7 @@ struct Job {
   std::vector<std::string> files;  // of this machine, for the folder of each task elsewhere
   int workers_min = 0;             // begin when so many workers are there; 0: all
   bool worker_may_fail = false;    // the rest go on
+  bool late_workers = false;       // one that comes while the others are at work can join them
   int arrive_timeout_ms = 300000;
   int stop_grace_ms = 30000;
   int64_t run_timeout_ms = 0;  // 0: as long as it takes
@@ -55,10 +56,12 @@ struct Plan {
   std::vector<std::string> files;
   int workers_min = 0;
   bool worker_may_fail = false;
+  bool late_workers = false;
   int arrive_timeout_ms = 0;
   int stop_grace_ms = 0;
   int64_t run_timeout_ms = 0;
   double cost_usd_per_hour = 0;  // of the cluster, and of the hosts that have tasks; 0: not known
+  bool cost_incomplete = false;  // some of them cost more than that, and nobody knows what
 
   const PlannedTask* find(TaskId id) const;
 };
@@ -66,6 +69,9 @@ struct Plan {
 // Who runs where: each role on the hosts that the cluster has for it, in turn by their slots. `job_id` is the caller's
 // chance, so that this is pure. kInvalid says what does not fit, with both numbers.
 Result<Plan> make_plan(const Job& job, const Cluster& cluster, const std::string& job_id);
+
+// What it costs with the hosts that its tasks have now: fills in the plan's own figures.
+void plan_cost(const Cluster& cluster, Plan& plan);
 
 // "run clicks on local: 2 servers, 4 workers".
 std::string plan_summary(const Plan& plan);

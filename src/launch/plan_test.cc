@@ -61,6 +61,12 @@ TEST(Plan, EachHostThatHasTasksCostsOnce) {
   EXPECT_EQ(plan->cost_usd_per_hour, 0.5 + 2 + 0.25);
   EXPECT_EQ(parse_plan(plan_json(*plan))->cost_usd_per_hour, plan->cost_usd_per_hour);
   EXPECT_NE(plan_text(*plan).find("costs 2.75 USD an hour\n"), std::string::npos);
+  cluster.hosts[3].cost_unknown = true;  // that has no task
+  EXPECT_FALSE(make_plan(job_of(1, 3), cluster, "j1")->cost_incomplete);
+  cluster.hosts[2].cost_unknown = true;
+  const auto more = make_plan(job_of(1, 3), cluster, "j1");
+  EXPECT_TRUE(parse_plan(plan_json(*more))->cost_incomplete);
+  EXPECT_NE(plan_text(*more).find("costs more than 2.75 USD an hour\n"), std::string::npos);
 }
 
 TEST(Plan, WhatDoesNotFitIsSaidWithBothNumbers) {

@@ -116,7 +116,12 @@ std::string plan_text(const Plan& plan) {
                         where_width, resources_text(task.resources), command);
   }
   for (const std::string& file : plan.files) text += fmt::format("copy {}\n", escape_controls(file));
-  if (plan.cost_usd_per_hour > 0) text += fmt::format("costs {:.2f} USD an hour\n", plan.cost_usd_per_hour);
+  if (plan.cost_usd_per_hour > 0) {
+    text +=
+        fmt::format("costs {}{:.2f} USD an hour\n", plan.cost_incomplete ? "more than " : "", plan.cost_usd_per_hour);
+  } else if (plan.cost_incomplete) {
+    text += "what it costs is not known\n";
+  }
   text += fmt::format("all must have arrived within {} s", plan.arrive_timeout_ms / 1000);
   if (plan.workers_min > 0) text += fmt::format(", of the workers {}", plan.workers_min);
   text += fmt::format("; to stop takes {} s at most", plan.stop_grace_ms / 1000);
@@ -130,9 +135,11 @@ std::string plan_json(const Plan& plan) {
   json.field("framework", framework_name(plan.framework)).key("files").begin_array();
   for (const std::string& file : plan.files) json.value(file);
   json.end_array().field("workers_min", plan.workers_min).field("worker_may_fail", plan.worker_may_fail);
+  json.field("late_workers", plan.late_workers);
   json.field("arrive_timeout_ms", plan.arrive_timeout_ms).field("stop_grace_ms", plan.stop_grace_ms);
   json.field("run_timeout_ms", plan.run_timeout_ms);
   if (plan.cost_usd_per_hour > 0) json.field("cost_usd_per_hour", plan.cost_usd_per_hour);
+  if (plan.cost_incomplete) json.field("cost_incomplete", true);
   json.key("tasks").begin_array();
   for (const PlannedTask& task : plan.tasks) write_planned_task(json, task);
   return json.end_array().end_object().text();
@@ -148,10 +155,12 @@ Result<Plan> parse_plan(std::string_view text) {
   for (const JsonValue& file : value["files"].items()) plan.files.push_back(file.text());
   plan.workers_min = static_cast<int>(value["workers_min"].integer());
   plan.worker_may_fail = value["worker_may_fail"].truth();
+  plan.late_workers = value["late_workers"].truth();
   plan.arrive_timeout_ms = static_cast<int>(value["arrive_timeout_ms"].integer());
   plan.stop_grace_ms = static_cast<int>(value["stop_grace_ms"].integer());
   plan.run_timeout_ms = value["run_timeout_ms"].integer();
   plan.cost_usd_per_hour = value["cost_usd_per_hour"].number();
+  plan.cost_incomplete = value["cost_incomplete"].truth();
   for (const JsonValue& each : value["tasks"].items()) {
     PlannedTask task = TRY(parse_planned_task(each));
     task.spec.job = plan.job;

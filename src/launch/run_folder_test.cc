@@ -148,6 +148,21 @@ TEST_F(RunFolderTest, WhatNeverAppearedIsRemovedUnlessItsMakerLives) {
   EXPECT_TRUE(std::filesystem::exists(home_ + "/.new-3"));
 }
 
+TEST(RunState, OtherMachinesCostFromTheirBeginningOn) {
+  constexpr int64_t kHour = 3600 * 1000;
+  RunState state;
+  state.run = "r";
+  state.began_unix_ms = kHour;
+  state.cost_usd_per_hour = 2;
+  state.change_cost(8, false, 2 * kHour);
+  EXPECT_DOUBLE_EQ(state.cost_usd(2 * kHour), 2);
+  EXPECT_DOUBLE_EQ(state.cost_usd(4 * kHour), 2 + 2 * 8);
+  state.change_cost(1, true, 4 * kHour);
+  const RunState again = parse_run_state(run_state_json(state)).value();
+  EXPECT_DOUBLE_EQ(again.cost_usd(6 * kHour), 2 + 2 * 8 + 2 * 1);
+  EXPECT_TRUE(again.cost_incomplete);
+}
+
 TEST(RunState, IsTheSameAfterItsWay) {
   RunState state;
   state.run = "clicks";

@@ -17,7 +17,14 @@ constexpr std::array kStepNames = {"planned", "starting", "waiting", "running", 
 
 double RunState::cost_usd(int64_t now_unix_ms) const {
   const int64_t until = ended_unix_ms > 0 ? ended_unix_ms : now_unix_ms;
-  return cost_usd_per_hour * static_cast<double>(std::max<int64_t>(0, until - began_unix_ms)) / 3.6e6;
+  return cost_usd_offset + cost_usd_per_hour * static_cast<double>(std::max<int64_t>(0, until - began_unix_ms)) / 3.6e6;
+}
+
+void RunState::change_cost(double usd_per_hour, bool incomplete, int64_t now_unix_ms) {
+  const double before = cost_usd(now_unix_ms);
+  cost_usd_per_hour = usd_per_hour;
+  cost_usd_offset += before - cost_usd(now_unix_ms);
+  cost_incomplete = cost_incomplete || incomplete;  // what was not known before was spent all the same
 }
 
 int64_t unix_ms_now() {
@@ -37,6 +44,8 @@ std::string run_state_json(const RunState& state) {
   if (state.cost_usd_per_hour > 0) {
     json.field("cost_usd_per_hour", state.cost_usd_per_hour).field("cost_usd", state.cost_usd(unix_ms_now()));
   }
+  if (state.cost_usd_offset != 0) json.field("cost_usd_offset", state.cost_usd_offset);
+  if (state.cost_incomplete) json.field("cost_incomplete", true);
   if (!state.left.empty()) {
     json.key("left").begin_array();
     for (const std::string& line : state.left) json.value(line);
@@ -48,6 +57,7 @@ std::string run_state_json(const RunState& state) {
     if (!task.host.empty()) json.field("host", task.host);
     if (!task.address.host.empty()) json.field("address", task.address.text());
     if (task.code) json.field("exit_code", *task.code);
+    if (task.attempt > 0) json.field("attempt", task.attempt);
     json.end_object();
   }
   return json.end_array().end_object().text();
@@ -69,6 +79,8 @@ Result<RunState> parse_run_state(std::string_view text) {
   state.began_unix_ms = value["began_unix_ms"].integer();
   state.ended_unix_ms = value["ended_unix_ms"].integer();
   state.cost_usd_per_hour = value["cost_usd_per_hour"].number();
+  state.cost_usd_offset = value["cost_usd_offset"].number();
+  state.cost_incomplete = value["cost_incomplete"].truth();
   if (const JsonValue& code = value["exit_code"]; code.is(JsonValue::Kind::kNumber)) {
     state.exit_code = static_cast<int>(code.integer());
   }
@@ -82,6 +94,7 @@ Result<RunState> parse_run_state(std::string_view text) {
     if (const JsonValue& code = each["exit_code"]; code.is(JsonValue::Kind::kNumber)) {
       task.code = static_cast<int>(code.integer());
     }
+    task.attempt = static_cast<int>(each["attempt"].integer());
     state.tasks.push_back(std::move(task));
   }
   return state;

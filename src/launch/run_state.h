@@ -35,12 +35,16 @@ struct RunState {
   int64_t ended_unix_ms = 0;  // 0: not yet
   std::optional<int> exit_code;
   std::vector<std::string> left;  // what could not be removed, a line each
-  double cost_usd_per_hour = 0;   // 0: not known
+  double cost_usd_per_hour = 0;   // now; 0: not known
+  double cost_usd_offset = 0;     // what it would be wrong by if that had held from the beginning
+  bool cost_incomplete = false;   // it costs more than that, and nobody knows what
   std::vector<TaskStatus> tasks;
 
   bool ended() const { return step >= Step::kDone; }
   // So far, or in all once it has ended.
   double cost_usd(int64_t now_unix_ms) const;
+  // From now on it costs so much: other machines have its tasks.
+  void change_cost(double usd_per_hour, bool incomplete, int64_t now_unix_ms);
 };
 
 int64_t unix_ms_now();

@@ -15,7 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::array kTaskStateNames = {"planned", "placed", "arrived", "running", "done", "stopped", "failed", "lost"};
+constexpr std::array kTaskStateNames = {"planned", "placed", "arrived", "running", "done",
+                                        "stopped", "failed", "lost",    "drained"};
 constexpr size_t kMissingNamed = 16;
 constexpr seconds kFirstWord{1};  // who is missing is said after this,
 constexpr seconds kSayEvery{10};  // then so often,
@@ -89,6 +90,7 @@ std::vector<Supervisor::Action> Supervisor::on_event(const TaskEvent& event, Now
       take_end(i, event.signal != 0 ? 128 + event.signal : event.code, now, actions);
       break;
     case TaskEvent::Kind::kLost: take_loss(i, event.text, now, actions); break;
+    case TaskEvent::Kind::kNotice: take_notice(i, event, now, actions); break;
   }
   go_on(now, actions);
   return actions;
@@ -109,6 +111,9 @@ void Supervisor::take_end(size_t i, int code, Now now, Actions& actions) {
     task.state = TaskState::kStopped;
   } else if (code == 0) {
     task.state = TaskState::kDone;
+    watches_[i].moving = false;
+  } else if (watches_[i].draining) {
+    take_drained(i, now, actions);
   } else {
     task.state = TaskState::kFailed;
     fail(i, exit_text(code), JobOutcome::Kind::kFailed, now, actions);
@@ -119,7 +124,103 @@ void Supervisor::take_loss(size_t i, const std::string& why, Now now, Actions& a
   const bool had_arrived = has_arrived(i);
   tasks_[i].state = TaskState::kLost;
   if (watches_[i].stopping) return;
+  if (watches_[i].draining) return take_drained(i, now, actions);
   fail(i, why, had_arrived ? JobOutcome::Kind::kFailed : JobOutcome::Kind::kMissing, now, actions);
+}
+
+void Supervisor::take_notice(size_t i, const TaskEvent& event, Now now, Actions& actions) {
+  Watch& watch = watches_[i];
+  if (decided_ || watch.noticed) return;
+  watch.noticed = true;
+  std::string text = fmt::format("{}: its machine is taken away in {} s", where(i), event.seconds);
+  if (tasks_[i].id.role != TaskRole::kWorker || !plan_.worker_may_fail) {
+    // To end it now would end the job, which may yet be faster.
+    text += ", and the job cannot do without it";
+  } else {
+    text += plan_.late_workers ? "; it is drained, and another machine is looked for"
+                               : "; it is drained, and no other can join this job while it runs";
+  }
+  actions.push_back({.kind = Action::Kind::kSay, .text = std::move(text)});
+  if (phase_ == JobPhase::kRunning) drain_noticed(now, actions);
+}
+
+// A job that has not begun yet waits for all: they are drained when it has.
+void Supervisor::drain_noticed(Now now, Actions& actions) {
+  if (!plan_.worker_may_fail) return;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const bool worker = tasks_[i].id.role == TaskRole::kWorker;
+    if (worker && watches_[i].noticed && !watches_[i].draining && !tasks_[i].ended()) drain(i, now, actions);
+  }
+}
+
+void Supervisor::drain(size_t i, Now now, Actions& actions) {
+  Watch& watch = watches_[i];
+  watch.draining = true;
+  watch.kill_at = now + milliseconds(plan_.stop_grace_ms) + kStopSlack;
+  watch.moving = plan_.late_workers;
+  actions.push_back({.kind = Action::Kind::kStop, .task = tasks_[i].id});
+  if (watch.moving) {
+    actions.push_back({.kind = Action::Kind::kFindMachine, .task = tasks_[i].id, .host = tasks_[i].host});
+  }
+}
+
+void Supervisor::take_drained(size_t i, Now now, Actions& actions) {
+  tasks_[i].state = TaskState::kDrained;
+  actions.push_back({.kind = Action::Kind::kSay, .text = where(i) + " is drained"});
+  if (!watches_[i].next_host.empty()) return restart(i, now, actions);
+  if (!has_workers_left()) fail_without_workers(now, actions);
+}
+
+std::vector<Supervisor::Action> Supervisor::on_machine(TaskId id, const std::string& host, const std::string& why,
+                                                       Now now) {
+  Actions actions;
+  const size_t i = index_of(id);
+  if (decided_ || i == tasks_.size() || !watches_[i].moving) return actions;
+  if (host.empty()) {
+    watches_[i].moving = false;
+    actions.push_back({.kind = Action::Kind::kSay,
+                       .text = fmt::format("there is no machine for {}: {}; the other workers go on", id.text(), why)});
+    if (tasks_[i].ended() && !has_workers_left()) fail_without_workers(now, actions);
+  } else {
+    watches_[i].next_host = host;
+    if (tasks_[i].ended()) restart(i, now, actions);
+  }
+  go_on(now, actions);
+  return actions;
+}
+
+void Supervisor::restart(size_t i, Now now, Actions& actions) {
+  TaskStatus& task = tasks_[i];
+  const std::string host = watches_[i].next_host;
+  actions.push_back(
+      {.kind = Action::Kind::kSay, .text = fmt::format("{} begins once more, on {}", task.id.text(), host)});
+  task = {.id = task.id,
+          .state = TaskState::kPlanned,
+          .host = host,
+          .address = {},
+          .code = {},
+          .attempt = task.attempt + 1};
+  watches_[i] = {};
+  watches_[i].arrive_by = now + milliseconds(plan_.arrive_timeout_ms);
+  actions.push_back({.kind = Action::Kind::kRestart, .task = task.id, .host = host});
+}
+
+// One that works, has done its work, or will be there again.
+bool Supervisor::has_workers_left() const {
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const TaskState state = tasks_[i].state;
+    const bool gone = state == TaskState::kFailed || state == TaskState::kLost || state == TaskState::kDrained;
+    if (tasks_[i].id.role == TaskRole::kWorker && (!gone || watches_[i].moving)) return true;
+  }
+  return false;
+}
+
+void Supervisor::fail_without_workers(Now now, Actions& actions) {
+  if (decided_) return;
+  stop_all(first_fault_.value_or(JobOutcome{.kind = JobOutcome::Kind::kFailed,
+                                            .root_cause = {},
+                                            .message = "the machines of all workers were taken away"}),
+           now, actions);
 }
 
 std::string Supervisor::where(size_t i) const {
@@ -131,12 +232,7 @@ void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, N
   JobOutcome outcome{.kind = kind, .root_cause = tasks_[i].id, .message = fmt::format("{} failed: {}", where(i), how)};
   if (plan_.worker_may_fail && tasks_[i].id.role == TaskRole::kWorker) {
     if (!first_fault_) first_fault_ = outcome;
-    bool left = false;
-    for (const TaskStatus& task : tasks_) {
-      left = left ||
-             (task.id.role == TaskRole::kWorker && task.state != TaskState::kFailed && task.state != TaskState::kLost);
-    }
-    if (left) {
+    if (has_workers_left()) {
       actions.push_back({.kind = Action::Kind::kSay, .text = outcome.message + "; the other workers go on"});
       return;
     }
@@ -155,6 +251,7 @@ void Supervisor::go_on(Now now, Actions& actions) {
       if (said_missing_) actions.push_back({.kind = Action::Kind::kSay, .text = "all are there"});
     }
     if (phase_ == JobPhase::kRunning) release(actions);
+    if (was_waiting && phase_ == JobPhase::kRunning) drain_noticed(now, actions);
     // Who has not come though the rest began is not waited for.
     bool pending = false;
     bool done = false;
@@ -194,6 +291,7 @@ void Supervisor::stop_all(JobOutcome outcome, Now now, Actions& actions) {
   decided_ = std::move(outcome);
   phase_ = JobPhase::kStopping;
   for (size_t i = 0; i < tasks_.size(); ++i) {
+    watches_[i].moving = false;
     if (tasks_[i].ended()) continue;
     if (!has_arrived(i)) {
       actions.push_back({.kind = Action::Kind::kKill, .task = tasks_[i].id});
@@ -209,7 +307,8 @@ void Supervisor::stop_all(JobOutcome outcome, Now now, Actions& actions) {
 
 void Supervisor::kill(size_t i, Now now, Actions& actions) {
   if (watches_[i].killed || tasks_[i].ended()) return;
-  watches_[i].stopping = watches_[i].killed = true;
+  watches_[i].killed = true;
+  watches_[i].stopping = watches_[i].stopping || !watches_[i].draining;
   watches_[i].kill_at = Now::max();
   watches_[i].give_up_at = now + kKillWait;
   actions.push_back({.kind = Action::Kind::kKill, .task = tasks_[i].id});
@@ -217,6 +316,7 @@ void Supervisor::kill(size_t i, Now now, Actions& actions) {
 
 void Supervisor::end_if_all_ended() {
   if (outcome_ || !std::ranges::all_of(tasks_, &TaskStatus::ended)) return;
+  if (std::ranges::any_of(watches_, &Watch::moving)) return;
   if (!decided_) {
     // Nobody who ends the job was done, and each failure was one that may be.
     decided_ = first_fault_ ? *first_fault_
@@ -266,6 +366,10 @@ std::vector<Supervisor::Action> Supervisor::on_time(Now now) {
       tasks_[i].state = TaskState::kLost;
       actions.push_back(
           {.kind = Action::Kind::kSay, .text = fmt::format("{} does not end though it was killed", where(i))});
+      if (!watches_[i].stopping) take_drained(i, now, actions);
+    }
+    if (now >= watches_[i].arrive_by && !has_arrived(i)) {
+      take_loss(i, fmt::format("it has not come within {} s", plan_.arrive_timeout_ms / 1000), now, actions);
     }
   }
   end_if_all_ended();
@@ -278,6 +382,7 @@ Supervisor::Now Supervisor::next_deadline() const {
   if (phase_ == JobPhase::kRunning) next = std::min(next, run_until_);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (!tasks_[i].ended()) next = std::min({next, watches_[i].kill_at, watches_[i].give_up_at});
+    if (!has_arrived(i)) next = std::min(next, watches_[i].arrive_by);
   }
   return next;
 }

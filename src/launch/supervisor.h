@@ -11,7 +11,8 @@
 
 namespace pscloud {
 
-enum class TaskState : uint8_t { kPlanned, kPlaced, kArrived, kRunning, kDone, kStopped, kFailed, kLost };
+// kDrained: its machine is taken away, and it was ended in good order before that.
+enum class TaskState : uint8_t { kPlanned, kPlaced, kArrived, kRunning, kDone, kStopped, kFailed, kLost, kDrained };
 const char* task_state_name(TaskState state);
 Result<TaskState> parse_task_state(std::string_view name);
 
@@ -21,6 +22,7 @@ struct TaskStatus {
   std::string host;
   Address address;
   std::optional<int> code;  // of its exit; 128 + signal
+  int attempt = 0;          // how often it was begun anew
 
   bool ended() const { return state >= TaskState::kDone; }
 };
@@ -41,6 +43,9 @@ struct JobOutcome {
 // - a task that ends with another code than 0, by a signal or with its machine is a failure; the first by time is the
 //   root cause, and the rest are stopped. With worker_may_fail a worker's failure is only named, unless none is left.
 //   Code 0 is done for any task: our own servers end by themselves.
+// - a worker whose machine is taken away is drained, if workers may fail: it is told to end in good order, which is no
+//   failure. If workers may join late a machine is looked for meanwhile; when there is one, and the worker has ended,
+//   it begins there once more. If there is none the others go on. A job whose workers may not fail is only told.
 // - an interruption stops all; a second one at once. run_timeout_ms, from the release, is a failure that says so.
 // - a task that has not arrived when all are stopped has ended with that: nothing of the user's runs there, and
 //   Backend::clean removes the rest. One that does not end though it was killed is lost after kKillWait.
@@ -51,16 +56,19 @@ class Supervisor {
   static constexpr std::chrono::seconds kKillWait{10};  // from there until it counts as lost
 
   struct Action {
-    enum class Kind : uint8_t { kRelease, kStop, kKill, kSay } kind;
-    TaskId task = {};       // of kStop, kKill
+    enum class Kind : uint8_t { kRelease, kStop, kKill, kSay, kFindMachine, kRestart } kind;
+    TaskId task = {};       // of kStop, kKill, kFindMachine, kRestart
     ClusterView view = {};  // of kRelease
     std::string text = {};  // of kSay: progress, for the terminal and the launcher's log
+    std::string host = {};  // of kFindMachine: that goes away; of kRestart: to begin on
   };
 
   Supervisor(const Plan& plan, Now start);
 
   std::vector<Action> on_event(const TaskEvent& event, Now now);
   std::vector<Action> on_interrupt(Now now);
+  // What has come of kFindMachine: the name of a machine, or nothing, and then `why`.
+  std::vector<Action> on_machine(TaskId task, const std::string& host, const std::string& why, Now now);
   // Call at next_deadline() at the latest.
   std::vector<Action> on_time(Now now);
   Now next_deadline() const;
@@ -79,9 +87,14 @@ class Supervisor {
   struct Watch {
     bool released = false;
     bool stopping = false;  // it was told to end: whatever comes then is no failure
+    bool noticed = false;   // its machine is taken away;
+    bool draining = false;  // so it was told to end;
+    bool moving = false;    // and begins elsewhere, if there is a machine:
+    std::string next_host = {};
     bool killed = false;
     Now kill_at = Now::max();
     Now give_up_at = Now::max();
+    Now arrive_by = Now::max();  // once it was begun anew
   };
   using Actions = std::vector<Action>;
 
@@ -91,6 +104,13 @@ class Supervisor {
   void take_arrival(size_t i, const TaskEvent& event);
   void take_end(size_t i, int code, Now now, Actions& actions);
   void take_loss(size_t i, const std::string& why, Now now, Actions& actions);
+  void take_notice(size_t i, const TaskEvent& event, Now now, Actions& actions);
+  void drain_noticed(Now now, Actions& actions);
+  void drain(size_t i, Now now, Actions& actions);
+  void take_drained(size_t i, Now now, Actions& actions);
+  void restart(size_t i, Now now, Actions& actions);
+  bool has_workers_left() const;
+  void fail_without_workers(Now now, Actions& actions);
   void fail(size_t i, const std::string& how, JobOutcome::Kind kind, Now now, Actions& actions);
   void go_on(Now now, Actions& actions);
   void release(Actions& actions);

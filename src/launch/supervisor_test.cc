@@ -43,6 +43,10 @@ class SupervisorTest : public testing::Test {
         case ActionKind::kStop: result.push_back("stop " + action.task.text()); break;
         case ActionKind::kKill: result.push_back("kill " + action.task.text()); break;
         case ActionKind::kSay: result.push_back("say " + action.text); break;
+        case ActionKind::kFindMachine: result.push_back(fmt::format("find {}", action.task.text())); break;
+        case ActionKind::kRestart:
+          result.push_back(fmt::format("restart {} {}", action.task.text(), action.host));
+          break;
       }
     }
     return result;
@@ -61,6 +65,18 @@ class SupervisorTest : public testing::Test {
   void all_run() {
     for (const PlannedTask& task : plan_.tasks) arrive(task.spec.id);
     for (const PlannedTask& task : plan_.tasks) event({.kind = TaskEvent::Kind::kRunning, .task = task.spec.id});
+  }
+  std::vector<std::string> notice(TaskId id) {
+    return event({.kind = TaskEvent::Kind::kNotice, .task = id, .text = "terminate", .seconds = 118});
+  }
+  std::vector<std::string> machine(TaskId id, const std::string& host, const std::string& why = "") {
+    return texts(supervisor_->on_machine(id, host, why, now_));
+  }
+  // One whose workers are replaced while it runs.
+  void begin_elastic(int workers) {
+    begin(1, workers);
+    plan_.worker_may_fail = plan_.late_workers = true;
+    all_run();
   }
   TaskState state(TaskId id) const { return std::ranges::find(supervisor_->tasks(), id, &TaskStatus::id)->state; }
 
@@ -268,6 +284,99 @@ TEST_F(SupervisorTest, TasksThatRunUnaskedHaveArrived) {
   ASSERT_TRUE(supervisor_->outcome());
   EXPECT_EQ(supervisor_->outcome()->kind, JobOutcome::Kind::kDone);
   EXPECT_EQ(state(kServer0), TaskState::kStopped);
+}
+
+TEST_F(SupervisorTest, AWorkerWhoseMachineGoesIsDrainedAndBeginsElsewhere) {
+  begin_elastic(2);
+  EXPECT_EQ(notice(kWorker1),
+            (Texts{"say worker-1 on h: its machine is taken away in 118 s; it is drained, and another machine is "
+                   "looked for",
+                   "stop worker-1", "find worker-1"}));
+  EXPECT_EQ(notice(kWorker1), Texts{}) << "once is enough";
+  EXPECT_EQ(exits(kWorker1, 130), Texts{"say worker-1 on h is drained"});
+  EXPECT_EQ(state(kWorker1), TaskState::kDrained);
+  EXPECT_EQ(machine(kWorker1, "h3"), (Texts{"say worker-1 begins once more, on h3", "restart worker-1 h3"}));
+  EXPECT_EQ(arrive(kWorker1), Texts{"release 3"});
+  EXPECT_EQ(supervisor_->tasks()[2].attempt, 1);
+  EXPECT_EQ(exits(kWorker0, 0), Texts{}) << "the new one is waited for";
+  EXPECT_EQ(exits(kWorker1, 0), Texts{"stop server-0"});
+  exits(kServer0, 0);
+  EXPECT_EQ(supervisor_->outcome()->kind, JobOutcome::Kind::kDone);
+}
+
+TEST_F(SupervisorTest, AMachineThatComesFirstWaitsForTheEndOfTheWorker) {
+  begin_elastic(1);
+  notice(kWorker0);
+  EXPECT_EQ(machine(kWorker0, "h2"), Texts{});
+  EXPECT_EQ(event({.kind = TaskEvent::Kind::kLost, .task = kWorker0, .text = "h is lost"}),
+            (Texts{"say worker-0 on h is drained", "say worker-0 begins once more, on h2", "restart worker-0 h2"}));
+  EXPECT_EQ(supervisor_->next_deadline(), now_ + seconds(60));
+  EXPECT_EQ(time_passes(seconds(60)),
+            (Texts{"say worker-0 on h2 failed: it has not come within 60 s; stopping the rest", "stop server-0"}));
+}
+
+TEST_F(SupervisorTest, AMachineThatGoesBeforeTheJobBeginsIsDrainedWhenItHas) {
+  begin(1, 2);
+  plan_.worker_may_fail = plan_.late_workers = true;
+  arrive(kWorker0);
+  arrive(kWorker1);
+  EXPECT_EQ(notice(kWorker0).size(), 1u) << "it is told";
+  EXPECT_EQ(arrive(kServer0), (Texts{"release 3", "stop worker-0", "find worker-0"}));
+}
+
+TEST_F(SupervisorTest, WithoutAMachineTheOthersGoOnAndTheLastIsTheEnd) {
+  begin_elastic(2);
+  notice(kWorker0);
+  exits(kWorker0, 130);
+  EXPECT_EQ(machine(kWorker0, "", "none to give"),
+            Texts{"say there is no machine for worker-0: none to give; the other workers go on"});
+  notice(kWorker1);
+  EXPECT_EQ(exits(kWorker1, 130), Texts{"say worker-1 on h is drained"}) << "a machine may yet come";
+  EXPECT_FALSE(supervisor_->outcome());
+  EXPECT_EQ(machine(kWorker1, "", "none to give"),
+            (Texts{"say there is no machine for worker-1: none to give; the other workers go on",
+                   "say the machines of all workers were taken away; stopping the rest", "stop server-0"}));
+  exits(kServer0, 0);
+  EXPECT_EQ(supervisor_->outcome()->kind, JobOutcome::Kind::kFailed);
+}
+
+TEST_F(SupervisorTest, AWorkerThatIsDoneBeforeItsMachineGoesIsDone) {
+  begin_elastic(1);
+  notice(kWorker0);
+  EXPECT_EQ(exits(kWorker0, 0), Texts{"stop server-0"});
+  EXPECT_EQ(machine(kWorker0, "h2"), Texts{});
+  exits(kServer0, 0);
+  EXPECT_EQ(supervisor_->outcome()->kind, JobOutcome::Kind::kDone);
+}
+
+TEST_F(SupervisorTest, WhoIsDrainedAndDoesNotEndIsKilledAndNoFailure) {
+  begin_elastic(2);
+  notice(kWorker0);
+  now_ = supervisor_->next_deadline();
+  EXPECT_EQ(texts(supervisor_->on_time(now_)), Texts{"kill worker-0"});
+  EXPECT_EQ(exits(kWorker0, 0, SIGKILL), Texts{"say worker-0 on h is drained"});
+  EXPECT_EQ(state(kWorker0), TaskState::kDrained);
+  EXPECT_FALSE(supervisor_->decided());
+}
+
+TEST_F(SupervisorTest, AJobThatCannotDoWithoutAWorkerIsOnlyTold) {
+  begin(1, 1);
+  all_run();
+  EXPECT_EQ(notice(kWorker0),
+            Texts{"say worker-0 on h: its machine is taken away in 118 s, and the job cannot do without it"});
+  EXPECT_EQ(exits(kWorker0, 0), Texts{"stop server-0"}) << "it was fast enough";
+}
+
+TEST_F(SupervisorTest, AWorkerOfAJobThatNobodyCanJoinIsDrainedAndNotReplaced) {
+  begin(1, 2);
+  plan_.worker_may_fail = true;
+  all_run();
+  EXPECT_EQ(notice(kWorker0),
+            (Texts{"say worker-0 on h: its machine is taken away in 118 s; it is drained, and no other can join this "
+                   "job while it runs",
+                   "stop worker-0"}));
+  exits(kWorker0, 0, SIGTERM);
+  EXPECT_EQ(exits(kWorker1, 0), Texts{"stop server-0"});
 }
 
 TEST_F(SupervisorTest, NothingFollowsTheOutcome) {

@@ -123,6 +123,7 @@ std::string task_spec_json(const TaskSpec& spec) {
   write_bytes(json.key("private_folder"), spec.private_folder);
   json.field("port", int{spec.port}).field("advertise", spec.advertise);
   json.field("stop_grace_ms", spec.stop_grace_ms).field("arrive_timeout_ms", spec.arrive_timeout_ms);
+  json.field("spot", spec.spot);
   return json.end_object().text();
 }
 
@@ -152,6 +153,7 @@ Result<TaskSpec> parse_task_spec(const JsonValue& value) {
   spec.advertise = TRY(text_field(value, "advertise"));
   spec.stop_grace_ms = TRY(number_field(value, "stop_grace_ms"));
   spec.arrive_timeout_ms = TRY(number_field(value, "arrive_timeout_ms"));
+  spec.spot = value["spot"].truth();
   return spec;
 }
 

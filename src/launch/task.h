@@ -63,7 +63,12 @@ struct TaskSpec {
   std::string advertise;       // host or interface to be reached at; empty: the agent finds out
   int stop_grace_ms = 30000;   // from SIGTERM to SIGKILL
   int arrive_timeout_ms = 300000;  // for the others to be there
+  bool spot = false;               // its machine may be taken away: the agent looks for a notice
 };
+// Of a task with `spot`: names a file that is there once it is known that the machine is taken away, with the time
+// (Unix) of that.
+inline constexpr const char* kNoticeVariable = "PSCLOUD_NOTICE";
+
 std::string task_spec_json(const TaskSpec& spec);
 Result<TaskSpec> parse_task_spec(std::string_view json);
 Result<TaskSpec> parse_task_spec(const JsonValue& value);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "launch/agent/keep_alive.h"
 #include "launch/agent/process_sampler.h"
+#include "launch/agent/spot_watch.h"
 #include "launch/agent/task_runner.h"
 #include "launch/process/processes.h"
 
@@ -26,6 +27,16 @@ constexpr int kOrphansTimeoutMs = 5000;
 constexpr milliseconds kLongestWait{60000};
 // After the programs' start; then as often as the link says. A job that is over before has no samples, and no cost.
 constexpr milliseconds kFirstSample{500};
+
+// A task's own variables are said by the user; those of the agent by who logs in.
+AwsVariables aws_variables_of(const TaskSpec& spec) {
+  return [own = process_aws_variables(), variables = spec.environment](const char* name) {
+    for (const auto& [each, value] : variables) {
+      if (each == name) return value;
+    }
+    return own(name);
+  };
+}
 
 AgentTime time_now() { return std::chrono::steady_clock::now(); }
 
@@ -72,6 +83,7 @@ class Agent {
       reap(now);
       while (auto word = link_.next(now)) obey(*word, now);
       if (!ending_) keep_alive_.beat(now);
+      if (spot_) tell_notice();
       const bool read_lines = !link_.is_full();
       for (TaskRunner& runner : runners_) runner.work(read_lines, now);
       if (now >= sample_at_) sample(now);
@@ -92,6 +104,8 @@ class Agent {
     const auto same = [&](const TaskRunner& runner) { return runner.spec().id == spec.id; };
     if (ending_ || std::ranges::any_of(runners_, [&](const auto& r) { return same(r) && !r.has_ended(); })) return;
     runners_.remove_if(same);
+    // After the signals were blocked, which are not for its thread.
+    if (spec.spot && !spot_) spot_.emplace(aws_variables_of(spec));
     runners_.emplace_back(std::move(spec), random_, now);
     tell();
   }
@@ -150,6 +164,15 @@ class Agent {
     sample_at_ = now + std::max<AgentTime::duration>(link_.looks().samples, 100 * took);
   }
 
+  void tell_notice() {
+    const auto notice = spot_->take();
+    if (!notice) return;
+    const int left_s = notice->seconds_left(std::chrono::system_clock::now());
+    for (TaskRunner& runner : runners_) {
+      if (runner.spec().spot) runner.take_notice(*notice, left_s);
+    }
+  }
+
   void tell() {
     for (TaskRunner& runner : runners_) {
       for (const TaskEvent& event : runner.take_events()) link_.say(event);
@@ -160,6 +183,7 @@ class Agent {
   void wait() const {
     std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
     link_.add_to(polled);
+    if (spot_) polled.push_back({spot_->fd(), POLLIN, 0});
     const AgentTime now = time_now();
     AgentTime until = std::min({now + kLongestWait, link_.ask_again(now), sample_at_});
     const bool read_lines = !link_.is_full();
@@ -190,6 +214,7 @@ class Agent {
   Random random_ = Random::from_system();
   SignalQueue signals_;
   std::list<TaskRunner> runners_;
+  std::optional<SpotWatch> spot_;  // from the first task that wants one
   ProcessSampler sampler_;
   AgentTime sample_at_ = AgentTime::max();  // until the first programs begin
   AgentTime ask_nodes_at_{};

@@ -18,7 +18,7 @@ bool ends_task(TaskEvent::Kind kind) { return kind == TaskEvent::Kind::kExited |
 }  // namespace
 
 AgentConnection& AgentHosts::add(AgentConnection connection) {
-  return hosts_.emplace_back(Machine{std::move(connection), {}, {}, false}).connection;
+  return hosts_.emplace_back(Machine{std::move(connection), {}, {}}).connection;
 }
 
 AgentConnection* AgentHosts::find(const std::string& host) {
@@ -49,6 +49,7 @@ void AgentHosts::read(Machine& machine, std::vector<TaskEvent>& events) {
     if (ends_task(event.kind)) machine.tasks.erase(event.task);
     ++i;
   }
+  if (machine.leaving && machine.tasks.empty()) machine.connection.stream().close();
   if (!machine.connection.stream().broken() || machine.lost) return;
   machine.lost = true;
   if (machine.tasks.empty()) return;
@@ -115,6 +116,7 @@ Result<std::map<std::string, JsonValue>> AgentHosts::ask_all(const std::map<std:
 
 void AgentHosts::start(const std::string& host, const TaskSpec& spec) {
   for (Machine& machine : hosts_) {
+    machine.tasks.erase(spec.id);
     if (machine.connection.host() != host) continue;
     machine.tasks.insert(spec.id);
     pending_.push_back({.kind = TaskEvent::Kind::kPlaced, .task = spec.id, .host = host});
@@ -142,6 +144,15 @@ std::vector<TaskEvent> AgentHosts::wait(Time deadline, int wake_fd) {
     pollfd wake{wake_fd, POLLIN, 0};
     if (wake_fd >= 0 && ::poll(&wake, 1, 0) > 0) deadline = steady_clock::now();  // once more for what came with it
   }
+}
+
+void AgentHosts::let_go(const std::string& host) {
+  for (Machine& machine : hosts_) machine.leaving = machine.leaving || machine.connection.host() == host;
+}
+
+bool AgentHosts::is_lost(const std::string& host) {
+  AgentConnection* connection = find(host);
+  return connection != nullptr && connection->stream().broken().has_value();
 }
 
 void AgentHosts::end(Time deadline) {

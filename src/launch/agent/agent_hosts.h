@@ -36,11 +36,17 @@ class AgentHosts {
   // The same; an error has a line for each host that is wrong.
   Result<std::map<std::string, JsonValue>> ask_all(const std::map<std::string, std::string>& questions, Time deadline);
 
+  // Of a task that has been on another host only this one is heard from now on.
   void start(const std::string& host, const TaskSpec& spec);
   void release(const ClusterView& view);
   void stop(TaskId task, bool at_once);
   // As Backend::wait. A host whose stream ends before its tasks have ended has lost them.
   std::vector<TaskEvent> wait(Time deadline, int wake_fd);
+
+  // This one is taken away: its agent ends with its last task.
+  void let_go(const std::string& host);
+  // It ended, or cannot be heard any more.
+  bool is_lost(const std::string& host);
 
   // Says to all of them that the launcher lives, if that is due.
   void beat(Time now);
@@ -54,6 +60,7 @@ class AgentHosts {
     std::set<TaskId> tasks;  // that have not ended
     std::vector<JsonValue> answers;
     bool lost = false;
+    bool leaving = false;
   };
 
   void poll_all(Time deadline, int wake_fd);

@@ -36,8 +36,8 @@ class AgentLink {
 
   virtual ~AgentLink() = default;
 
-  // Tells the launcher what happened to a task: kArrived, kRunning, kLine, kExited, kLost or kSample. Kept if it cannot
-  // go at once. A link that is broken forgets it: next() says kGone.
+  // Tells the launcher what happened to a task: kArrived, kRunning, kLine, kNotice, kExited, kLost or kSample. Kept if
+  // it cannot go at once. A link that is broken forgets it: next() says kGone.
   virtual void say(const TaskEvent& event) = 0;
 
   // What the launcher wants, in order, each once; none if there is nothing now.

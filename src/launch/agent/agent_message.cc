@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kCodeMax = 255;
 constexpr int64_t kSignalMax = 64;
+constexpr int64_t kNoticeSecondsMax = 86400;
+constexpr size_t kNoticeActionMax = 64;
 
 // Bytes come from another machine: whatever they are, the error says that they were wrong.
 Result<JsonValue> parse_object(std::string_view line) {
@@ -40,6 +42,17 @@ Result<> read_exited(const JsonValue& exited, TaskEvent& event) {
   event.kind = TaskEvent::Kind::kExited;
   event.code = static_cast<int>(code);
   event.signal = static_cast<int>(signal);
+  return {};
+}
+
+Result<> read_notice(const JsonValue& notice, TaskEvent& event) {
+  const int64_t left_s = notice["seconds"].integer(-1);
+  if (left_s < 0 || left_s > kNoticeSecondsMax || notice["action"].text().size() > kNoticeActionMax) {
+    return corrupt("'notice' has no time, or says too much");
+  }
+  event.kind = TaskEvent::Kind::kNotice;
+  event.text = notice["action"].text();
+  event.seconds = static_cast<int>(left_s);
   return {};
 }
 
@@ -77,6 +90,8 @@ Result<TaskEvent> read_event(const JsonValue& value) {
     event.continues = value["continues"].truth();
   } else if (!value["exited"].is(JsonValue::Kind::kNull)) {
     TRY(read_exited(value["exited"], event));
+  } else if (value["notice"].is(JsonValue::Kind::kObject)) {
+    TRY(read_notice(value["notice"], event));
   } else if (value["sample"].is(JsonValue::Kind::kObject)) {
     TRY(read_sample(value["sample"], event));
   } else if (value["lost"].is(JsonValue::Kind::kString)) {
@@ -135,6 +150,9 @@ std::string agent_line(const TaskEvent& event) {
       json.key("exited").begin_object().field("code", event.code).field("signal", event.signal).end_object();
       break;
     case TaskEvent::Kind::kLost: json.field("lost", event.text); break;
+    case TaskEvent::Kind::kNotice:
+      json.key("notice").begin_object().field("action", event.text).field("seconds", event.seconds).end_object();
+      break;
     case TaskEvent::Kind::kSample:
       json.key("sample").begin_object().key("figures").begin_object();
       for (const auto& [name, value] : event.figures) json.field(name, value);

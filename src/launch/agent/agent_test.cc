@@ -1,6 +1,7 @@
 #include "launch/agent/agent.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "io/scripted_http_server.h"
 #include "launch/agent/agent_stream.h"
 #include "launch/agent/stream_link.h"
 #include "launch/agent/task_runner.h"
@@ -149,6 +152,49 @@ class AgentTest : public testing::Test {
   std::vector<std::string> lines_;
   std::vector<TaskEvent> samples_;
 };
+
+TEST(SpotNotice, IsReadOrRefused) {
+  const auto notice = parse_spot_notice(R"({"action": "terminate", "time": "2026-11-17T08:22:00Z"})");
+  ASSERT_TRUE(notice) << notice.error().message;
+  EXPECT_EQ(notice->action, "terminate");
+  EXPECT_EQ(notice->at.time_since_epoch().count(), 1794903720);  // date -u -d 2026-11-17T08:22:00Z +%s
+  EXPECT_EQ(notice->seconds_left(notice->at - std::chrono::seconds(90)), 90);
+  EXPECT_EQ(notice->seconds_left(notice->at + std::chrono::seconds(90)), 0);
+  for (const char* wrong : {"", "{}", "soon", R"({"action": "terminate", "time": "tomorrow"})", R"({"time": 7})"}) {
+    EXPECT_EQ(parse_spot_notice(wrong).error().code, Code::kCorrupt) << wrong;
+  }
+}
+
+TEST_F(AgentTest, ThatTheMachineIsTakenAwayIsToldAndLiesInAFileForTheProgram) {
+  std::atomic<bool> taken = false;
+  const auto at =
+      std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()) + std::chrono::seconds(120);
+  ScriptedHttpServer metadata([&](const std::string& request) {
+    using Server = ScriptedHttpServer;
+    if (request.starts_with("PUT /latest/api/token ")) return Server::text(200, "tok");
+    if (request.find("x-aws-ec2-metadata-token: tok") == std::string::npos) return Server::text(401, "");
+    if (!taken || !request.starts_with("GET /latest/meta-data/spot/instance-action ")) return Server::text(404, "");
+    return Server::text(200, fmt::format(R"({{"action": "terminate", "time": "{:%Y-%m-%dT%H:%M:%SZ}"}})",
+                                         fmt::gmtime(std::chrono::system_clock::to_time_t(at))));
+  });
+  TaskSpec task = spec("trap 'cat \"$PSCLOUD_NOTICE\"; exit 7' TERM; echo up; while :; do sleep 0.05; done");
+  task.spot = true;
+  task.stop_grace_ms = 10000;
+  task.environment = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.url()}, {"AWS_EC2_METADATA_DISABLED", ""}};
+  run(task);
+  says("up");
+  taken = true;
+  const TaskEvent notice = next();
+  EXPECT_EQ(notice.kind, Kind::kNotice);
+  EXPECT_EQ(notice.text, "terminate");
+  EXPECT_GT(notice.seconds, 90);
+  EXPECT_LE(notice.seconds, 120);
+  stream_->send(stop_line(kWorker, false));
+  const TaskEvent exited = next();
+  EXPECT_EQ(exited.kind, Kind::kExited);
+  EXPECT_EQ(exited.code, 7);
+  EXPECT_THAT(lines_, testing::Contains(std::to_string(at.time_since_epoch().count())));
+}
 
 TEST_F(AgentTest, ATaskArrivesRunsAndExits) {
   stream_->send(start_line(spec("echo out; echo err >&2; printf last; exit 3")));

@@ -15,6 +15,9 @@ class KeepAlive {
   // Now and then touches it.
   void beat(std::chrono::steady_clock::time_point now);
 
+  // Asks the machine to end itself now, as if nobody had touched the file for long.
+  void end_machine() const;
+
   static constexpr const char* kFile = "/var/lib/pscloud/alive";
 
  private:

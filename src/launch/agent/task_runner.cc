@@ -115,6 +115,9 @@ Result<pid_t> TaskRunner::run_program(const ClusterView& view) {
       TRY(task_program(spec_, contract_of(spec_.framework, view, spec_.id, spec_.run), file_variables_));
   const std::string mark = mark_of(spec_);
   set_variable(program.environment, kTaskMark, mark.substr(mark.find('=') + 1));
+  if (spec_.spot) {
+    set_variable(program.environment, kNoticeVariable, (fs::path(private_folder_) / kNoticeFile).string());
+  }
   if (const fs::path nodes = fs::path(private_folder_) / kStatusFolder;
       variable_of(program.environment, kHttpVariable).empty() && make_folder(nodes)) {
     set_variable(program.environment, kHttpVariable, fmt::format("unix:{}/", nodes.string()));
@@ -175,6 +178,14 @@ void TaskRunner::stop(bool at_once, Time now) {
     ::kill(-pid_, SIGCONT);  // one that stands still would not hear it
     kill_at_ = now + milliseconds(spec_.stop_grace_ms);
   }
+}
+
+void TaskRunner::take_notice(const SpotNotice& notice, int left_s) {
+  if (state_ != State::kWaiting && state_ != State::kRunning) return;
+  // Before the launcher hears of it: who is then told to end must know why. Without it the end is only less orderly.
+  (void)write_private(fs::path(private_folder_) / kNoticeFile,
+                      fmt::format("{}\n", notice.at.time_since_epoch().count()));
+  say({.kind = TaskEvent::Kind::kNotice, .task = spec_.id, .text = notice.action, .seconds = left_s});
 }
 
 bool TaskRunner::on_child_end(pid_t pid, int wait_status, Time now) {

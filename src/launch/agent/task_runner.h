@@ -12,6 +12,7 @@
 #include "launch/agent/node_probe.h"
 #include "launch/agent/port_lease.h"
 #include "launch/agent/process_sampler.h"
+#include "launch/agent/spot_watch.h"
 #include "launch/backend.h"
 #include "launch/task.h"
 
@@ -22,6 +23,8 @@ inline constexpr const char* kTaskMark = "PSCLOUD_LAUNCH";
 
 // In a task's private folder: the identity of its program, there before it runs (processes.h).
 inline constexpr const char* kProcessFile = "process";
+// There too: what EC2 says when it takes the machine away (kNoticeVariable).
+inline constexpr const char* kNoticeFile = "notice";
 // There too: the folder in which nodes of ours that the task runs serve /status.
 inline constexpr const char* kStatusFolder = "status";
 
@@ -42,6 +45,9 @@ class TaskRunner {
   void release(const ClusterView& view, Time now);
   // SIGTERM, and SIGKILL after the grace or `at_once`.
   void stop(bool at_once, Time now);
+
+  // This machine is taken away: the program finds the notice in a file, and kNotice tells of it.
+  void take_notice(const SpotNotice& notice, int left_s);
 
   // A child of this process has ended; true if it was this task's program.
   bool on_child_end(pid_t pid, int wait_status, Time now);

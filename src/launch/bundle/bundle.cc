@@ -34,8 +34,11 @@ std::vector<std::string> loaded_libraries() {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) return unavailable("cannot read '{}'", path);
+  std::string bytes(static_cast<size_t>(size), '\0');
+  file.seekg(0).read(bytes.data(), size);
   if (!file) return unavailable("cannot read '{}'", path);
   return bytes;
 }

@@ -15,6 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kEc2Version = "2016-11-15";
+constexpr const char* kStsVersion = "2011-06-15";
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
 constexpr milliseconds kCallTimeout{60000};
 constexpr milliseconds kHastyTimeout{10000};
@@ -61,16 +62,27 @@ const XmlElement* error_of(const XmlElement& root) {
   return root.name == "Error" ? &root : error;
 }
 
+bool is_denial(const std::string& code) {
+  return code == "UnauthorizedOperation" || code == "AccessDenied" || code == "AccessDeniedException";
+}
+
 // "... is not authorized to perform: iam:PassRole on resource ...": what is lacking need not be the call itself.
-std::string permission_in(const std::string& message, const std::string& action) {
+std::string permission_in(const std::string& message, const std::string& service, const std::string& action) {
   constexpr std::string_view kPerform = "to perform: ";
   const size_t at = message.find(kPerform);
-  if (at == std::string::npos) return "ec2:" + action;
+  if (at == std::string::npos) return fmt::format("{}:{}", service, action);
   const size_t begin = at + kPerform.size();
   return message.substr(begin, message.find_first_of(" ,\n", begin) - begin);
 }
 
+Error denied(const std::string& source, const std::string& permission) {
+  return invalid("denied: the keys (from {}) lack the permission {}; docs/cloud-policy.json has all that are needed",
+                 source, permission);
+}
+
 }  // namespace
+
+bool may_pass(const Error& error) { return error.code == Code::kUnavailable || error.code == Code::kTimeout; }
 
 Ec2Form& Ec2Form::set(std::string name, std::string value) {
   pairs_.emplace_back(std::move(name), std::move(value));
@@ -146,29 +158,42 @@ Result<HttpResponse> AwsApi::send(HttpClient& http, const Request& request) {
 }
 
 Result<Ec2Answer> AwsApi::ask(const std::string& action, const Ec2Form& form) {
+  return ask({"ec2", "EC2", kEc2Version, endpoint_}, action, form);
+}
+
+Result<XmlElement> AwsApi::call_sts(const std::string& action, const Ec2Form& form) {
+  std::string url = TRY(aws_endpoint(environment_, "STS"));
+  if (url.empty()) url = "https://" + amazon_host("sts", region_);
+  Ec2Answer answer = TRY(ask({"sts", "STS", kStsVersion, std::move(url)}, action, form));
+  if (!answer.refused.empty()) return answer.error;
+  return std::move(answer.body);
+}
+
+Result<Ec2Answer> AwsApi::ask(const FormService& service, const std::string& action, const Ec2Form& form) {
   TextPairs pairs = form.pairs();
   pairs.emplace_back("Action", action);
-  pairs.emplace_back("Version", kEc2Version);
-  const Request request{.url = endpoint_,
-                        .host = host_to_sign(endpoint_),
+  pairs.emplace_back("Version", service.version);
+  const std::string what = fmt::format("{} {}", service.words, action);
+  const Request request{.url = service.url,
+                        .host = host_to_sign(service.url),
                         .headers = {{"content-type", "application/x-www-form-urlencoded; charset=utf-8"}},
                         .body = encoded_form(pairs),
                         .region = region_,
-                        .service = "ec2"};
+                        .service = service.name};
   milliseconds pause = kThrottlePause;
   for (int tries = 1;; ++tries) {
-    const HttpResponse response = TRY(send(*http_, request).at("EC2 " + action));
+    const HttpResponse response = TRY(send(*http_, request).at(what));
     auto parsed = parse_xml(response.body);
     if (response.status / 100 == 2) {
-      if (!parsed) return std::move(parsed).at("EC2 " + action).error();
+      if (!parsed) return std::move(parsed).at(what).error();
       return Ec2Answer{.body = *std::move(parsed)};
     }
     const XmlElement* said = parsed ? error_of(*parsed) : nullptr;
     Ec2Answer answer;
     answer.refused = said == nullptr ? fmt::format("status {}", response.status) : said->text_of("Code");
-    answer.error = explain(action, response, said == nullptr ? XmlElement{} : *said);
+    answer.error = explain(service, action, response, said == nullptr ? XmlElement{} : *said);
     if (!is_throttle(answer.refused) || tries >= tries_) return answer;
-    if (cancelled_ && cancelled_()) return job_failed("EC2 {}: interrupted", action);
+    if (cancelled_ && cancelled_()) return job_failed("{}: interrupted", what);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kThrottlePauseMax);
   }
@@ -213,31 +238,39 @@ Result<JsonValue> AwsApi::ask_json(const std::string& service, const std::string
   auto said = JsonValue::parse(response.body);
   if (response.status == 200 && said) return said;
   const std::string type = said ? (*said)["__type"].text() : "";
-  return unavailable("{} answers with status {} {}", request.host, response.status, type.substr(type.find('#') + 1));
+  const std::string code = type.substr(type.find('#') + 1);
+  if (is_denial(code)) {
+    const std::string& message = (*said)[(*said)["Message"].text().empty() ? "message" : "Message"].text();
+    return denied(source_of_keys(), permission_in(message, service, target.substr(target.rfind('.') + 1)));
+  }
+  return unavailable("{} answers with status {} {}", request.host, response.status, code);
 }
 
-Error AwsApi::explain(const std::string& action, const HttpResponse& response, const XmlElement& said) {
+std::string AwsApi::source_of_keys() const {
+  const auto keys = credentials_->get();
+  return keys ? keys->source : "nowhere";
+}
+
+Error AwsApi::explain(const FormService& service, const std::string& action, const HttpResponse& response,
+                      const XmlElement& said) {
   const std::string code = said.text_of("Code");
   const std::string message = said.text_of("Message").substr(0, kWordsMax);
-  const auto keys = credentials_->get();
-  const std::string source = keys ? keys->source : "nowhere";
-  if (code == "UnauthorizedOperation" || code == "AccessDenied" || code == "AccessDeniedException") {
-    return invalid("denied: the keys (from {}) lack the permission {}; docs/cloud-policy.json has all that are needed",
-                   source, permission_in(message, action));
-  }
+  const std::string source = source_of_keys();
+  if (is_denial(code)) return denied(source, permission_in(message, service.name, action));
   if (code == "AuthFailure" || code == "SignatureDoesNotMatch" || code == "InvalidClientTokenId" ||
       code == "IncompleteSignature") {
-    return invalid("{} does not accept the keys (they come from {}): {}", host_of(endpoint_), source, message);
+    return invalid("{} does not accept the keys (they come from {}): {}", host_of(service.url), source, message);
   }
-  if (code == "RequestExpired") return invalid("EC2 takes the request for too old: set the clock of this machine");
+  if (code == "RequestExpired")
+    return invalid("{} takes the request for too old: set the clock of this machine", service.words);
   if (code == "ExpiredToken" || code == "InvalidToken") {
     return invalid("the session token is wrong or has expired: get new keys (these come from {})", source);
   }
   const std::string words = fmt::format("{}{}{}", code, code.empty() || message.empty() ? "" : ": ", message);
   if (response.status >= 500 || response.status == 429 || is_throttle(code)) {
-    return unavailable("EC2 {}: status {} {} ({} tries)", action, response.status, words, response.tries);
+    return unavailable("{} {}: status {} {} ({} tries)", service.words, action, response.status, words, response.tries);
   }
-  return job_failed("EC2 {}: status {} {}", action, response.status, words);
+  return job_failed("{} {}: status {} {}", service.words, action, response.status, words);
 }
 
 }  // namespace pscloud

@@ -37,6 +37,9 @@ struct Ec2Answer {
   Error error = {};          // the same for people, when it was refused
 };
 
+// Whether the same call may succeed later: EC2 throttles, has an error of its own, or is not reached.
+bool may_pass(const Error& error);
+
 struct AwsApiOptions {
   AwsVariables environment = process_aws_variables();
   std::function<bool()> cancelled = {};
@@ -61,8 +64,11 @@ class AwsApi {
   // All elements of the list `set` of all pages.
   Result<std::vector<XmlElement>> list(const std::string& action, const std::string& set, const Ec2Form& form = {});
 
+  // The same of the service that lends keys, STS.
+  Result<XmlElement> call_sts(const std::string& action, const Ec2Form& form);
+
   // Services that speak JSON: "pricing" with "AWSPriceListService.GetProducts", say. Sent twice at most: what they know
-  // is good to know, and no more.
+  // is good to know, and no more. kInvalid names the permission that is lacking.
   Result<JsonValue> ask_json(const std::string& service, const std::string& region, const std::string& target,
                              const std::string& body);
 
@@ -77,8 +83,18 @@ class AwsApi {
     std::string region;
     std::string service;
   };
+  // One that speaks in forms.
+  struct FormService {
+    const char* name;  // "ec2"
+    const char* words;
+    const char* version;
+    std::string url;
+  };
+  Result<Ec2Answer> ask(const FormService& service, const std::string& action, const Ec2Form& form);
   Result<HttpResponse> send(HttpClient& http, const Request& request);
-  Error explain(const std::string& action, const HttpResponse& response, const XmlElement& said);
+  std::string source_of_keys() const;
+  Error explain(const FormService& service, const std::string& action, const HttpResponse& response,
+                const XmlElement& said);
 
   AwsVariables environment_;
   std::function<bool()> cancelled_;

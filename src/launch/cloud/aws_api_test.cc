@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 
 #include "io/scripted_http_server.h"
 #include "launch/cloud/cloud_prices.h"
@@ -133,7 +134,7 @@ TEST(CloudSweep, WhatIsInUseIsTriedAgainUntilItIsGone) {
   });
   AwsApi api = api_of(server);
   const auto now = std::chrono::steady_clock::now();
-  EXPECT_TRUE(sweep_things(api, "subnet", "c0ffee", now, {.deadline = now + std::chrono::seconds(30)}));
+  EXPECT_TRUE(sweep_things(api, "subnet", "c0ffee", now, {.timeout = std::chrono::seconds(30)}));
   EXPECT_EQ(deleted, 3);
 }
 
@@ -144,11 +145,86 @@ TEST(CloudSweep, WhatStaysIsNamedWhenTheTimeIsOver) {
   });
   AwsApi api = api_of(server);
   const auto now = std::chrono::steady_clock::now();
-  const auto swept = sweep_things(api, "subnet", "c0ffee", now, {.deadline = now});
+  const auto swept = sweep_things(api, "subnet", "c0ffee", now, {.timeout = std::chrono::seconds(0)});
   ASSERT_FALSE(swept);
   EXPECT_EQ(swept.error().code, Code::kTimeout);
   EXPECT_THAT(swept.error().message, HasSubstr("subnet-1"));
   EXPECT_THAT(swept.error().message, HasSubstr("in use"));
+}
+
+// EC2 with two machines, which refuses its first `refusals` calls of `action` and is well then.
+class SickEc2 {
+ public:
+  SickEc2(std::string action, int refusals, std::string answer)
+      : server_([this, action, refusals, answer](const std::string& request) {
+          const std::string asked = action_of(request);
+          if (asked == action && ++calls_ <= refusals) return answer;
+          if (asked != "TerminateInstances") return list();
+          for (const char* id : {"i-1", "i-2"}) {
+            if (request.find(id) != std::string::npos) machines_.erase(id);
+          }
+          return ScriptedHttpServer::text(200, "<R/>");
+        }) {}
+
+  Result<> sweep(std::chrono::seconds timeout, std::vector<std::string>* said = nullptr) {
+    AwsApi api =
+        AwsApi::open({.environment = test_variables({{"AWS_ENDPOINT_URL", server_.url()}, {"AWS_MAX_ATTEMPTS", "1"}})})
+            .value();
+    const SweepOptions options{.say =
+                                   [said](std::string_view line) {
+                                     if (said != nullptr) said->emplace_back(line);
+                                   },
+                               .timeout = timeout};
+    return sweep_things(api, "instances", "c0ffee", std::chrono::steady_clock::now(), options);
+  }
+  const std::set<std::string>& machines() const { return machines_; }
+
+ private:
+  std::string list() const {
+    std::string items;
+    for (const std::string& id : machines_) {
+      items += fmt::format(
+          "<item><instanceId>{}</instanceId><instanceState><name>running</name></instanceState></item>", id);
+    }
+    return ScriptedHttpServer::text(
+        200, "<R><reservationSet><item><instancesSet>" + items + "</instancesSet></item></reservationSet></R>");
+  }
+
+  std::set<std::string> machines_{"i-1", "i-2"};
+  int calls_ = 0;
+  ScriptedHttpServer server_;  // last: it uses the others
+};
+
+TEST(CloudSweep, WhatEc2CannotDoNowIsTriedAgain) {
+  const std::string answers[] = {refusal_answer(500, "InternalError"), refusal_answer(400, "Throttling"), ""};
+  for (const char* action : {"TerminateInstances", "DescribeInstances"}) {
+    for (const std::string& answer : answers) {
+      SickEc2 ec2(action, 3, answer);
+      std::vector<std::string> said;
+      const auto swept = ec2.sweep(std::chrono::seconds(30), &said);
+      ASSERT_TRUE(swept) << action << ": " << swept.error().message;
+      EXPECT_TRUE(ec2.machines().empty());
+      EXPECT_THAT(said, testing::Contains(HasSubstr("it is tried again"))) << action;
+    }
+  }
+}
+
+TEST(CloudSweep, WhatEc2NeverDoesIsNamedWhenTheTimeIsOver) {
+  SickEc2 ec2("TerminateInstances", 1000, refusal_answer(500, "InternalError"));
+  const auto swept = ec2.sweep(std::chrono::seconds(0));
+  ASSERT_FALSE(swept);
+  EXPECT_EQ(swept.error().code, Code::kUnavailable);
+  EXPECT_THAT(swept.error().message, HasSubstr("machine i-1, i-2 is still there: EC2 TerminateInstances: status 500"));
+  SickEc2 blind("DescribeInstances", 1000, refusal_answer(500, "InternalError"));
+  EXPECT_THAT(blind.sweep(std::chrono::seconds(0)).error().message, HasSubstr("not known whether a machine is still"));
+}
+
+TEST(CloudSweep, ARefusalForGoodIsNotRepeatedAndTheOthersGo) {
+  SickEc2 ec2("TerminateInstances", 1, refusal_answer(400, "OperationNotPermitted"));
+  const auto swept = ec2.sweep(std::chrono::seconds(30));
+  ASSERT_FALSE(swept);
+  EXPECT_THAT(swept.error().message, HasSubstr("OperationNotPermitted"));
+  EXPECT_THAT(ec2.machines(), ElementsAre("i-1"));
 }
 
 TEST(CloudSweep, MachinesAreListedByRoleAndNumber) {
@@ -187,7 +263,7 @@ TEST(CloudPrices, ThePriceListAndTheSpotHistoryAreAsked) {
   ScriptedHttpServer server([](const std::string& request) {
     if (request.find("AWSPriceListService.GetProducts") != std::string::npos) {
       EXPECT_THAT(request, HasSubstr("/us-east-1/pricing/aws4_request"));
-      return refusal_answer(403, "AccessDenied");
+      return ScriptedHttpServer::text(400, R"({"__type": "com.amazon#AccessDeniedException", "Message": "no"})");
     }
     return ScriptedHttpServer::text(200,
                                     "<R><spotPriceHistorySet>"
@@ -201,7 +277,7 @@ TEST(CloudPrices, ThePriceListAndTheSpotHistoryAreAsked) {
   EXPECT_DOUBLE_EQ(ask_price(api, "c5.xlarge", true, "us-east-1a").dollars.value(), 0.08);
   const CloudPrice unknown = ask_price(api, "c5.xlarge", false, "us-east-1a");
   EXPECT_FALSE(unknown.dollars);
-  EXPECT_THAT(unknown.unknown, HasSubstr("status 403"));
+  EXPECT_THAT(unknown.unknown, HasSubstr("lack the permission pricing:GetProducts;"));
 }
 
 TEST(CloudPrices, AQuotaCountsWhatRunsOfTheSameFamilyAndMarket) {
@@ -229,6 +305,27 @@ TEST(CloudPrices, AQuotaCountsWhatRunsOfTheSameFamilyAndMarket) {
   EXPECT_EQ(quotas[0].wanted, 12);
   EXPECT_EQ(quotas[0].limit, 64);
   EXPECT_EQ(quotas[0].used, 4);
+}
+
+TEST(CloudPrices, AQuotaThatCannotBeCheckedIsSaidToBe) {
+  ScriptedHttpServer server([](const std::string& request) {
+    if (request.find("GetServiceQuota") == std::string::npos) return ScriptedHttpServer::text(200, "<R/>");
+    return ScriptedHttpServer::text(
+        400, R"({"__type": "AccessDeniedException", "message": "User: x is not authorized to perform: )"
+             R"(servicequotas:GetServiceQuota on resource: y"})");
+  });
+  AwsApi api = api_of(server);
+  CloudPlan plan;
+  plan.groups.resize(2);
+  static_cast<MachineGroup&>(plan.groups[0]) = {"server", 1, "c5.xlarge", false};
+  static_cast<MachineGroup&>(plan.groups[1]) = {"worker", 3, "quantum9.large", true};
+  plan.groups[1].what.vcpus = 4;
+  plan.quotas = ask_quotas(api, plan.groups);
+  const std::string text = cloud_plan_text(plan);
+  EXPECT_THAT(text, HasSubstr("quota    12 vCPUs spot quantum9.large; not checked: it is not known here"));
+  EXPECT_THAT(text, HasSubstr("on-demand standard; not checked: denied: the keys (from AWS_ACCESS_KEY_ID) lack the "
+                              "permission servicequotas:GetServiceQuota;"));
+  EXPECT_TRUE(check_quotas(plan));
 }
 
 TEST(CloudPrices, FamiliesOfTypes) {

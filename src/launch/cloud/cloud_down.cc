@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "launch/cloud/cloud_sweep.h"
 
@@ -12,8 +13,6 @@ namespace pscloud {
 namespace {
 
 using std::chrono::steady_clock;
-
-int64_t unix_now() { return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()); }
 
 // Until when what stands in the ledger without an id may still appear.
 steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, const std::string& kind,
@@ -24,7 +23,7 @@ steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, co
     int64_t begun = 0;
     if (entry.kind != kind || entry.what.contains("id") || !entry.what.contains("at")) continue;
     parse_number(entry.what.at("at"), int64_t{0}, int64_t{1} << 40, begun);
-    const auto age = std::chrono::seconds(std::clamp<int64_t>(unix_now() - begun, 0, settle.count()));
+    const auto age = std::chrono::seconds(std::clamp<int64_t>(unix_seconds_now() - begun, 0, settle.count()));
     until = std::max(until, now + settle - age);
   }
   return until;
@@ -33,7 +32,7 @@ steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, co
 }  // namespace
 
 Result<uint64_t> intend_thing(Ledger& ledger, const std::string& kind, const std::string& name) {
-  return ledger.intend(kind, {{"name", name}, {"at", std::to_string(unix_now())}});
+  return ledger.intend(kind, {{"name", name}, {"at", std::to_string(unix_seconds_now())}});
 }
 
 Result<> learned_thing(Ledger& ledger, uint64_t entry, const std::string& id) {
@@ -51,13 +50,13 @@ Result<std::vector<std::string>> take_down(RunFolder& folder, const TakeDownOpti
                                  .cancelled = options.cancelled,
                                  .region = state.plan.region,
                                  .endpoint = state.plan.endpoint}));
-  const SweepOptions sweep{
-      .say = options.say, .cancelled = options.cancelled, .deadline = steady_clock::now() + options.timeout};
+  SweepOptions sweep{.say = options.say, .cancelled = options.cancelled, .timeout = options.timeout};
   const std::vector<LedgerEntry> entries = ledger.remaining();
   std::vector<std::string> left;
   for (const std::string& kind : cloud_kinds()) {
     if (std::ranges::find(entries, kind, &LedgerEntry::kind) == entries.end()) continue;
     const auto swept = sweep_things(api, kind, state.plan.id, quiet_after(entries, kind, options.settle), sweep);
+    hurry_after(swept, sweep);
     if (!swept) {
       left.push_back(fmt::format("{}: {}", kind, swept.error().message));
       continue;
@@ -85,14 +84,8 @@ Result<std::vector<std::string>> take_down_by_id(const std::string& cloud_id, co
                                                  const std::string& endpoint, const TakeDownOptions& options) {
   AwsApi api = TRY(AwsApi::open(
       {.environment = options.environment, .cancelled = options.cancelled, .region = region, .endpoint = endpoint}));
-  const auto now = steady_clock::now();
-  const SweepOptions sweep{.say = options.say, .cancelled = options.cancelled, .deadline = now + options.timeout};
-  std::vector<std::string> left;
-  for (const std::string& kind : cloud_kinds()) {
-    const auto swept = sweep_things(api, kind, cloud_id, now, sweep);
-    if (!swept) left.push_back(fmt::format("{}: {}", kind, swept.error().message));
-  }
-  return left;
+  return sweep_kinds(api, cloud_kinds(), cloud_id,
+                     {.say = options.say, .cancelled = options.cancelled, .timeout = options.timeout});
 }
 
 }  // namespace pscloud

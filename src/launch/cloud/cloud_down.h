@@ -15,7 +15,7 @@ namespace pscloud {
 struct TakeDownOptions {
   std::function<void(std::string_view)> say = [](std::string_view) {};  // progress, a line each
   std::function<bool()> cancelled = {};
-  std::chrono::seconds timeout{900};
+  std::chrono::seconds timeout{900};  // for each kind of things
   // How long a thing may take to appear whose making was cut off before EC2 had answered.
   std::chrono::seconds settle{10};
   AwsVariables environment = process_aws_variables();

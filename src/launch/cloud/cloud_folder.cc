@@ -12,6 +12,7 @@
 #include "base/json_value.h"
 #include "base/suggest.h"
 #include "launch/backend.h"
+#include "launch/cloud/user_data.h"
 #include "launch/process/tool.h"
 
 namespace pscloud {
@@ -22,11 +23,12 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kToMakeKey{30};
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kClusterFile = "cluster.json";
+constexpr const char* kKnownHostsFile = "known_hosts";
 
 // Host keys are kept beside the cluster and go with it: EC2 gives addresses away again, and then to strangers.
 std::string ssh_config_of(const RunFolder& folder) {
   return fmt::format("UserKnownHostsFile \"{}\"\nGlobalKnownHostsFile /dev/null\nHashKnownHosts no\n",
-                     folder.path("known_hosts"));
+                     folder.path(kKnownHostsFile));
 }
 
 std::string other_order(const std::string& name) {  // "worker-0" of "0.worker"
@@ -46,7 +48,10 @@ std::string cloud_state_json(const CloudState& state) {
   for (const CloudMachine& machine : state.machines) {
     json.begin_object().field("name", machine.name).field("role", machine.role).field("instance", machine.instance);
     json.field("private_address", machine.private_address).field("public_address", machine.public_address);
-    json.field("spot", machine.spot).end_object();
+    json.field("spot", machine.spot);
+    if (!machine.instead_of.empty()) json.field("instead_of", machine.instead_of);
+    if (machine.dollars_per_hour) json.field("dollars_per_hour", *machine.dollars_per_hour);
+    json.end_object();
   }
   const std::string head = json.end_array().text();
   return fmt::format("{},\"plan\":{}}}\n", head, cloud_plan_json(state.plan));
@@ -64,7 +69,11 @@ Result<CloudState> parse_cloud_state(std::string_view text) {
                               .instance = each["instance"].text(),
                               .private_address = each["private_address"].text(),
                               .public_address = each["public_address"].text(),
-                              .spot = each["spot"].truth()});
+                              .spot = each["spot"].truth(),
+                              .instead_of = each["instead_of"].text(),
+                              .dollars_per_hour = {}});
+    const JsonValue& dollars = each["dollars_per_hour"];
+    if (dollars.is(JsonValue::Kind::kNumber)) state.machines.back().dollars_per_hour = dollars.number();
   }
   return state;
 }
@@ -93,7 +102,7 @@ Result<RunFolder> create_cloud_folder(const CloudState& state) {
       {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", cloud_name(state.plan), "-f", folder.path("id")}, "",
       kToMakeKey);
   auto configured = folder.write("ssh_config", ssh_config_of(folder));
-  if (configured) configured = folder.write("known_hosts", "");  // ssh would let everybody read it
+  if (configured) configured = folder.write(kKnownHostsFile, "");  // ssh would let everybody read it
   if (made && configured) return folder;
   fs::remove_all(folder.path());
   return made ? configured.error() : made.error();
@@ -130,7 +139,15 @@ Result<CloudMachine> find_machine(const CloudState& state, const std::string& na
   return not_found("the cluster '{}' has no machine '{}'; there are {}", state.plan.name, name, fmt::join(names, ", "));
 }
 
+std::optional<double> price_of_machine(const CloudState& state, const CloudMachine& machine) {
+  if (machine.dollars_per_hour) return machine.dollars_per_hour;
+  const auto group = std::ranges::find(state.plan.groups, machine.role, &CloudPlan::Group::role);
+  if (group == state.plan.groups.end() || group->spot != machine.spot) return std::nullopt;
+  return group->price.dollars;
+}
+
 Host host_of_machine(const RunFolder& folder, const CloudState& state, const CloudMachine& machine) {
+  const std::optional<double> price = price_of_machine(state, machine);
   const bool outside = !state.plan.private_addresses && !machine.public_address.empty();
   return {.name = machine.name,
           .address = outside ? machine.public_address : machine.private_address,
@@ -139,17 +156,55 @@ Host host_of_machine(const RunFolder& folder, const CloudState& state, const Clo
           .identity_file = folder.path("id"),
           .interface = machine.private_address,
           .slots = 0,
-          .roles = roles_of_machine(machine.role)};
+          .roles = roles_of_machine(machine.role),
+          .cost_usd_per_hour = price.value_or(0),
+          .cost_unknown = !price,
+          .spot = machine.spot};
 }
 
 Cluster cluster_of(const RunFolder& folder, const CloudState& state) {
   Cluster cluster;
   cluster.target = "ssh";
-  for (const CloudMachine& machine : state.machines) cluster.hosts.push_back(host_of_machine(folder, state, machine));
+  cluster.cloud = state.plan.name;
+  for (const CloudMachine& machine : state.machines) {
+    if (machine.private_address.empty()) continue;  // it cannot be reached
+    const Host host = host_of_machine(folder, state, machine);
+    if (machine.role != kControllerRole) {
+      cluster.hosts.push_back(host);
+      continue;
+    }
+    // It has no tasks, and is there for all of them.
+    cluster.cost_usd_per_hour = host.cost_usd_per_hour;
+    cluster.cost_unknown = host.cost_unknown;
+  }
   // Files in S3 are mostly where the machines are.
   cluster.environment = {{"AWS_REGION", state.plan.region}};
-  cluster.options = {{"ssh_config", folder.path("ssh_config")}, {"accept_new_host_keys", "no"}};
+  if (!state.plan.swarm) {
+    cluster.options = {{"ssh_config", folder.path("ssh_config")}, {"accept_new_host_keys", "no"}};
+    return cluster;
+  }
+  // Tasks are in the network of their machines: nothing stands between them, and the role of a machine, whose keys its
+  // metadata service tells to nobody further away, is that of its tasks.
+  cluster.target = "swarm";
+  cluster.options = {{"manager", state.plan.manager()},
+                     {"ssh_config", folder.path("ssh_config")},
+                     {"idle", std::to_string(state.plan.idle_s)},
+                     {"network", "host"},
+                     {"mount", kMachineCache}};
   return cluster;
+}
+
+Result<> forget_host_key(const RunFolder& folder, const std::string& address) {
+  const std::string known = TRY(folder.read(kKnownHostsFile));
+  std::string kept;
+  for (size_t at = 0; at < known.size();) {
+    const size_t end = std::min(known.find('\n', at), known.size() - 1) + 1;
+    const std::string_view line = std::string_view(known).substr(at, end - at);
+    if (line.substr(0, line.find(' ')) != address) kept += line;
+    at = end;
+  }
+  if (kept == known) return {};
+  return folder.write(kKnownHostsFile, kept);
 }
 
 Result<std::string> find_cloud_cluster_file(const std::string& name) {
@@ -160,7 +215,8 @@ Result<std::string> find_cloud_cluster_file(const std::string& name) {
   if (::access(fmt::format("{}/{}", folder, kStateFile).c_str(), F_OK) != 0) return std::string();
   std::string file = fmt::format("{}/{}", folder, kClusterFile);
   if (::access(file.c_str(), F_OK) != 0) {
-    return invalid("the cluster '{}' is not up: `pscloud cluster show {}` tells how far it is", name, name);
+    return invalid("the cluster '{}' is not up, or its controller has a run: `pscloud cluster show {}` tells more",
+                   name, name);
   }
   return file;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,17 +22,22 @@ struct CloudMachine {
   std::string private_address;
   std::string public_address;
   bool spot = false;
+  std::string instead_of = {};                  // the name of one that was taken away
+  std::optional<double> dollars_per_hour = {};  // if it is not that of its group: on demand in the place of spot
 };
 
 // state.json.
 struct CloudState {
   CloudPlan plan;
-  std::string step;  // "making", "up", "ending"
+  std::string step;  // "making", "up", "given" (to its controller, with a run), "ending"
   int64_t made_unix = 0;
   std::vector<CloudMachine> machines;
 };
 std::string cloud_state_json(const CloudState& state);
 Result<CloudState> parse_cloud_state(std::string_view text);
+
+// The set-up script of the plan, for machines that come later; there is none without one.
+inline constexpr const char* kSetupFile = "setup";
 
 // A new one, locked by this process, with its key. kInvalid if there is one of that name.
 Result<RunFolder> create_cloud_folder(const CloudState& state);
@@ -42,10 +48,15 @@ std::vector<std::string> list_clouds();
 
 // "node-0", or psbench's "0.node", among the machines.
 Result<CloudMachine> find_machine(const CloudState& state, const std::string& name);
+// What an hour of it costs, if that was known when it was made.
+std::optional<double> price_of_machine(const CloudState& state, const CloudMachine& machine);
 // How ssh reaches a machine, and what the other machines call it.
 Host host_of_machine(const RunFolder& folder, const CloudState& state, const CloudMachine& machine);
-// What `--on NAME` means.
+// What `--on NAME` means: all machines that can be reached.
 Cluster cluster_of(const RunFolder& folder, const CloudState& state);
+
+// EC2 has given an address to another machine than the one whose key is known for it.
+Result<> forget_host_key(const RunFolder& folder, const std::string& address);
 
 // The cluster file of a cluster that is up; empty if there is none of that name. kInvalid if it is not up yet.
 Result<std::string> find_cloud_cluster_file(const std::string& name);

@@ -17,6 +17,12 @@ namespace {
 constexpr int kNodesMax = 1000;  // TerminateInstances takes no more in one call
 constexpr size_t kNameMax = 40;
 constexpr int kDurationMax = 30 * 86400;
+// A launcher and a server of small files: a gigabyte is plenty.
+#ifdef __aarch64__
+constexpr const char* kControllerType = "t4g.micro";
+#else
+constexpr const char* kControllerType = "t3.micro";
+#endif
 
 bool is_cluster_name(std::string_view name) {
   const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
@@ -27,6 +33,13 @@ bool is_price(const std::string& text) {
   double price = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
   return error == std::errc() && end == text.data() + text.size() && price > 0 && std::isfinite(price);
+}
+
+std::vector<MachineGroup> with_controller(const CloudRequest& request, std::vector<MachineGroup> groups) {
+  if (!request.controller) return groups;
+  const std::string& type = request.controller_instance;
+  groups.push_back({kControllerRole, 1, type.empty() ? kControllerType : type, false});
+  return groups;
 }
 
 std::string time_text(int64_t unix_s) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(unix_s)); }
@@ -60,8 +73,7 @@ CloudPlan::Group group_of(const JsonValue& value) {
 }
 
 std::string quota_text(const CloudQuota& quota) {
-  if (!quota.limit)
-    return fmt::format("{} vCPUs {}; the limit is unknown: {}", quota.wanted, quota.what, quota.unknown);
+  if (!quota.limit) return fmt::format("{} vCPUs {}; not checked: {}", quota.wanted, quota.what, quota.unknown);
   return fmt::format("{} vCPUs {}; {:g} of {:g} are in use", quota.wanted, quota.what, quota.used, *quota.limit);
 }
 
@@ -73,15 +85,20 @@ Result<std::vector<MachineGroup>> machine_groups(const CloudRequest& request) {
   }
   if (request.nodes < 1 || request.nodes > kNodesMax) return invalid("--nodes is 1 to {}", kNodesMax);
   if (!request.max_price.empty() && !request.spot) return invalid("--max-price is for --spot");
+  if (request.on_demand_fallback && !request.spot) return invalid("--on-demand-fallback is for --spot");
   if (!request.max_price.empty() && !is_price(request.max_price)) {
     return invalid("--max-price {}: dollars for an hour of one machine, such as 0.08", request.max_price);
   }
+  if (!request.controller && !(request.controller_instance.empty() && request.controller_profile.empty())) {
+    return invalid("--controller-instance and --controller-profile are for --controller");
+  }
+  if (request.controller && request.swarm) return invalid("a swarm has no controller: --controller or --swarm");
   const std::string server_type = request.servers_instance.empty() ? request.instance : request.servers_instance;
   const std::string worker_type = request.workers_instance.empty() ? request.instance : request.workers_instance;
   const bool apart = request.servers > 0 || request.spot || server_type != worker_type;
   if (!apart) {
     if (request.instance.empty()) return invalid("--instance is missing: c5.xlarge, say");
-    return std::vector<MachineGroup>{{"node", request.nodes, request.instance, false}};
+    return with_controller(request, {{"node", request.nodes, request.instance, false}});
   }
   const int servers = std::max(request.servers, 1);
   if (servers >= request.nodes) {
@@ -91,8 +108,8 @@ Result<std::vector<MachineGroup>> machine_groups(const CloudRequest& request) {
   }
   if (server_type.empty()) return invalid("--servers-instance or --instance is missing: c5.xlarge, say");
   if (worker_type.empty()) return invalid("--workers-instance or --instance is missing: c5.xlarge, say");
-  return std::vector<MachineGroup>{{"server", servers, server_type, false},
-                                   {"worker", request.nodes - servers, worker_type, request.spot}};
+  return with_controller(request, {{"server", servers, server_type, false},
+                                   {"worker", request.nodes - servers, worker_type, request.spot}});
 }
 
 std::vector<TaskRole> roles_of_machine(std::string_view role) {
@@ -107,6 +124,8 @@ int CloudPlan::machines() const {
   return count;
 }
 
+std::string CloudPlan::manager() const { return groups.empty() ? "" : groups.front().role + "-0"; }
+
 std::pair<double, bool> CloudPlan::dollars_per_hour() const {
   double sum = 0;
   bool all = true;
@@ -120,20 +139,31 @@ std::pair<double, bool> CloudPlan::dollars_per_hour() const {
 std::string cloud_plan_text(const CloudPlan& plan) {
   std::string text = fmt::format("cluster {} in {} ({}), image {} ({}), login {}\n\n", plan.name, plan.zone,
                                  plan.region, plan.image, plan.image_name, plan.user);
-  text += fmt::format("{:<8} {:>5}  {:<14} {:>5} {:>9} {:>4}  {:<9} {:>10}\n", "ROLE", "COUNT", "TYPE", "VCPUS",
+  text += fmt::format("{:<10} {:>5}  {:<14} {:>5} {:>9} {:>4}  {:<9} {:>10}\n", "ROLE", "COUNT", "TYPE", "VCPUS",
                       "MEMORY", "GPUS", "MARKET", "$/H EACH");
   for (const CloudPlan::Group& group : plan.groups) {
-    text += fmt::format("{:<8} {:>5}  {:<14} {:>5} {:>5.1f} GiB {:>4}  {:<9} {:>10}\n", group.role, group.count,
+    text += fmt::format("{:<10} {:>5}  {:<14} {:>5} {:>5.1f} GiB {:>4}  {:<9} {:>10}\n", group.role, group.count,
                         group.type, group.what.vcpus, static_cast<double>(group.what.memory_mib) / 1024,
                         group.what.gpus, group.spot ? "spot" : "on demand", price_text(group.price));
   }
-  text += "\nmakes    ";
+  text += "\n";
+  if (!plan.other_zones.empty()) {
+    text += fmt::format("zone     {}, or if it has no capacity the first of {} that has\n", plan.zone,
+                        fmt::join(plan.other_zones, ", "));
+  }
+  text += "makes    ";
   text += plan.subnet.empty() ? fmt::format("subnet {} in {}\n", plan.subnet_cidr, plan.vpc)
                               : fmt::format("nothing in the network: the subnet {} is yours\n", plan.subnet);
   text += fmt::format("         security group: ssh from {}, everything within the group\n", plan.ssh_from);
   text += "         key pair: its private half stays here\n";
   if (plan.placement) text += "         placement group (cluster)\n";
+  if (plan.swarm) text += fmt::format("         a Docker Swarm of all machines: {} manages it\n", plan.manager());
   if (!plan.instance_profile.empty()) text += fmt::format("uses     instance profile {}\n", plan.instance_profile);
+  if (!plan.controller_subnet.empty()) {
+    text += fmt::format("         a controller in the subnet {}, which stays; {}\n", plan.controller_subnet,
+                        plan.controller_profile.empty() ? "each run lends it keys that can only take this cluster down"
+                                                        : "instance profile " + plan.controller_profile);
+  }
   for (const CloudQuota& quota : plan.quotas) text += fmt::format("quota    {}\n", quota_text(quota));
   const auto [dollars, all] = plan.dollars_per_hour();
   text += fmt::format("price    {}${:.4f} an hour for machines{}; disks and traffic are not counted\n",
@@ -153,8 +183,13 @@ std::string cloud_plan_json(const CloudPlan& plan) {
   json.field("zone", plan.zone).field("vpc", plan.vpc).field("subnet", plan.subnet);
   json.field("subnet_cidr", plan.subnet_cidr).field("image", plan.image).field("image_name", plan.image_name);
   json.field("user", plan.user).field("ssh_from", plan.ssh_from).field("instance_profile", plan.instance_profile);
+  json.field("controller_subnet", plan.controller_subnet).field("controller_profile", plan.controller_profile);
   json.field("max_price", plan.max_price).field("private_addresses", plan.private_addresses);
-  json.field("placement", plan.placement).field("docker", plan.docker).field("idle_s", plan.idle_s);
+  json.field("placement", plan.placement).field("docker", plan.docker).field("swarm", plan.swarm);
+  json.field("idle_s", plan.idle_s);
+  json.field("on_demand_fallback", plan.on_demand_fallback).key("other_zones").begin_array();
+  for (const std::string& zone : plan.other_zones) json.value(zone);
+  json.end_array();
   json.field("expires_unix", plan.expires_unix).key("groups").begin_array();
   for (const CloudPlan::Group& group : plan.groups) add_group_json(json, group);
   json.end_array().key("quotas").begin_array();
@@ -185,11 +220,16 @@ Result<CloudPlan> parse_cloud_plan(const JsonValue& value) {
                                                         {"image_name", &plan.image_name},
                                                         {"ssh_from", &plan.ssh_from},
                                                         {"instance_profile", &plan.instance_profile},
+                                                        {"controller_subnet", &plan.controller_subnet},
+                                                        {"controller_profile", &plan.controller_profile},
                                                         {"max_price", &plan.max_price}};
   for (const auto& [name, text] : texts) *text = value[name].text();
   plan.private_addresses = value["private_addresses"].truth();
   plan.placement = value["placement"].truth();
   plan.docker = value["docker"].truth();
+  plan.on_demand_fallback = value["on_demand_fallback"].truth();
+  for (const JsonValue& zone : value["other_zones"].items()) plan.other_zones.push_back(zone.text());
+  plan.swarm = value["swarm"].truth();
   plan.idle_s = static_cast<int>(value["idle_s"].integer());
   plan.expires_unix = value["expires_unix"].integer();
   for (const JsonValue& group : value["groups"].items()) plan.groups.push_back(group_of(group));

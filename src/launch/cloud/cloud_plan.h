@@ -27,23 +27,30 @@ struct CloudRequest {
   std::string user;      // that images of this kind log in; empty: known from the image's name
   std::string ssh_from;  // a block of addresses; empty: this machine's
   std::string instance_profile;
-  std::string setup;  // a script for each machine
+  std::string setup;                // a script for each machine
+  bool controller = false;          // one machine more, on demand, that looks after runs and takes the cluster down
+  std::string controller_instance;  // its type; empty: a small one
+  std::string controller_profile;   // its role; empty: it is lent keys
   bool private_addresses = false;
   bool placement = false;
-  bool docker = false;  // a container engine on each machine
+  bool docker = false;              // a container engine on each machine
+  bool on_demand_fallback = false;  // for a spot machine that is taken away, if there is no other spot machine
+  bool swarm = false;               // and a swarm of them
   int idle_s = 3600;
   int life_s = 86400;
 };
 
 // Machines that are alike, made by one call: all of them or none.
 struct MachineGroup {
-  std::string role;  // "server", "worker", or "node" for any
+  std::string role;  // "server", "worker", or "node" for any; "controller"
   int count = 0;
   std::string type;
   bool spot = false;
 };
 // kInvalid says what is wrong with the request.
 Result<std::vector<MachineGroup>> machine_groups(const CloudRequest& request);
+// The role of a machine that takes no tasks.
+inline constexpr const char* kControllerRole = "controller";
 // Which tasks a machine of this role takes; empty: all.
 std::vector<TaskRole> roles_of_machine(std::string_view role);
 
@@ -82,6 +89,7 @@ struct CloudPlan {
   std::string endpoint;
   std::string owner;
   std::string zone;
+  std::vector<std::string> other_zones;  // that have the types too, if the first has no capacity; the user's is alone
   std::string vpc;
   std::string vpc_cidr;     // empty if the subnet is given
   std::string subnet;       // given by the user; empty: made
@@ -91,17 +99,23 @@ struct CloudPlan {
   std::string user;
   std::string ssh_from;
   std::string instance_profile;
+  std::string controller_subnet;  // that is not ours: the controller could not remove the one it is in; empty: none
+  std::string controller_profile;
   std::string max_price;
   std::string setup;
   bool private_addresses = false;
   bool placement = false;
   bool docker = false;
+  bool on_demand_fallback = false;
+  bool swarm = false;
   int idle_s = 0;
   int64_t expires_unix = 0;
   std::vector<Group> groups;
   std::vector<CloudQuota> quotas;
 
   int machines() const;
+  // The name of the first of them, which manages the swarm: on demand if any is.
+  std::string manager() const;
   // Of all whose price is known; and whether it is of all.
   std::pair<double, bool> dollars_per_hour() const;
 };

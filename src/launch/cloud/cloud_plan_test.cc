@@ -72,6 +72,20 @@ TEST(CloudPlan, EachRoleMayHaveItsType) {
   EXPECT_EQ(groups[1].count, 3);
 }
 
+TEST(CloudPlan, AControllerIsOneMachineMoreOnDemand) {
+  CloudRequest request = request_of(3);
+  request.spot = request.controller = true;
+  const auto groups = machine_groups(request).value();
+  ASSERT_EQ(groups.size(), 3);
+  EXPECT_EQ(groups[0].count + groups[1].count, 3);
+  EXPECT_EQ(groups[2].role, kControllerRole);
+  EXPECT_EQ(groups[2].count, 1);
+  EXPECT_FALSE(groups[2].spot);
+  EXPECT_FALSE(groups[2].type.empty());
+  request.controller_instance = "m5.large";
+  EXPECT_EQ(machine_groups(request).value()[2].type, "m5.large");
+}
+
 TEST(CloudPlan, WhatMakesNoSenseIsRefused) {
   const auto wrong = [](auto change) {
     CloudRequest request = request_of(3);
@@ -83,10 +97,12 @@ TEST(CloudPlan, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(wrong([](auto& r) { r.name = "../x"; }), HasSubstr("is no name of a cluster"));
   EXPECT_THAT(wrong([](auto& r) { r.nodes = 1, r.spot = true; }), HasSubstr("none for workers"));
   EXPECT_THAT(wrong([](auto& r) { r.servers = 3; }), HasSubstr("none for workers"));
+  EXPECT_THAT(wrong([](auto& r) { r.controller = r.swarm = true; }), HasSubstr("a swarm has no controller"));
   EXPECT_THAT(wrong([](auto& r) { r.instance = ""; }), HasSubstr("--instance is missing"));
   EXPECT_THAT(wrong([](auto& r) { r.max_price = "0.08"; }), HasSubstr("is for --spot"));
   EXPECT_THAT(wrong([](auto& r) { r.spot = true, r.max_price = "cheap"; }), HasSubstr("dollars for an hour"));
   EXPECT_THAT(wrong([](auto& r) { r.nodes = 100000; }), HasSubstr("--nodes is 1 to"));
+  EXPECT_THAT(wrong([](auto& r) { r.controller_profile = "pilot"; }), HasSubstr("are for --controller"));
 }
 
 TEST(CloudPlan, PricesThatAreNotKnownAreSaidToBeUnknown) {
@@ -132,6 +148,14 @@ TEST(UserData, HasTheWatchAndTheEndOfTheMachinesTime) {
   EXPECT_THAT(text, HasSubstr("/usr/local/sbin/pscloud-watch 3600 1800000000"));
   EXPECT_THAT(text, HasSubstr("user=admin\n"));
   EXPECT_THAT(text, Not(HasSubstr("nvidia")));
+}
+
+TEST(CloudPlan, ASwarmIsSaidWithItsManager) {
+  CloudPlan plan = plan_of_two();
+  EXPECT_THAT(cloud_plan_text(plan), Not(HasSubstr("Swarm")));
+  plan.swarm = true;
+  EXPECT_THAT(cloud_plan_text(plan), HasSubstr("a Docker Swarm of all machines: server-0 manages it"));
+  EXPECT_TRUE(parse_cloud_plan(JsonValue::parse(cloud_plan_json(plan)).value()).value().swarm);
 }
 
 TEST(UserData, ASetUpScriptIsTakenAsItIs) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/clock.h"
 #include "base/json.h"
 
 namespace pscloud {
@@ -59,7 +60,7 @@ std::string price_question(const std::string& type, const std::string& region) {
 }
 
 Result<double> spot_price(AwsApi& api, const std::string& type, const std::string& zone) {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const auto now = unix_seconds_now();
   Ec2Form form;
   form.set("InstanceType.1", type).set("ProductDescription.1", "Linux/UNIX").set("AvailabilityZone", zone);
   form.set("StartTime", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))).set("MaxResults", "10");
@@ -131,12 +132,17 @@ std::string quota_family(const std::string& type) {
 
 std::vector<CloudQuota> ask_quotas(AwsApi& api, const std::vector<CloudPlan::Group>& groups) {
   std::map<std::pair<const Family*, bool>, int> wanted;
+  std::vector<CloudQuota> quotas;
   for (const CloudPlan::Group& group : groups) {
     if (const Family* family = family_of(group.type); family != nullptr) {
       wanted[{family, group.spot}] += group.count * group.what.vcpus;
+    } else {
+      quotas.push_back({.what = fmt::format("{} {}", group.spot ? "spot" : "on-demand", group.type),
+                        .wanted = group.count * group.what.vcpus,
+                        .limit = std::nullopt,
+                        .unknown = "it is not known here which limit this type counts for"});
     }
   }
-  std::vector<CloudQuota> quotas;
   const auto running =
       api.list("DescribeInstances", "reservationSet", Ec2Form().filter("instance-state-name", {"pending", "running"}));
   for (const auto& [key, vcpus] : wanted) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "io/http_client.h"
@@ -71,8 +72,8 @@ Result<InstanceType> ask_type(AwsApi& api, const std::string& name) {
   return type;
 }
 
-// The first zone that has all types, by name.
-Result<std::string> choose_zone(AwsApi& api, const std::vector<MachineGroup>& groups) {
+// The zones that have all types, by name.
+Result<std::vector<std::string>> find_zones(AwsApi& api, const std::vector<MachineGroup>& groups) {
   std::set<std::string> zones;
   bool first = true;
   std::set<std::string> types;
@@ -90,7 +91,7 @@ Result<std::string> choose_zone(AwsApi& api, const std::vector<MachineGroup>& gr
     first = false;
   }
   if (zones.empty()) return invalid("no zone of {} has {}", api.region(), fmt::join(types, " and "));
-  return *zones.begin();
+  return std::vector<std::string>(zones.begin(), zones.end());
 }
 
 Result<> survey_network(AwsApi& api, const CloudRequest& request, CloudPlan& plan) {
@@ -116,21 +117,41 @@ Result<> survey_network(AwsApi& api, const CloudRequest& request, CloudPlan& pla
   return {};
 }
 
+// A subnet that nobody removes with the cluster: of the network's own ones, that in the cluster's zone if there is one.
+Result<std::string> find_controller_subnet(AwsApi& api, const CloudPlan& plan) {
+  if (!plan.subnet.empty()) return plan.subnet;
+  const auto subnets = TRY(api.list("DescribeSubnets", "subnetSet", Ec2Form().filter("vpc-id", {plan.vpc})));
+  std::string found;
+  for (const XmlElement& subnet : subnets) {
+    if (subnet.text_of("defaultForAz") != "true") continue;
+    if (found.empty() || subnet.text_of("availabilityZone") == plan.zone) found = subnet.text_of("subnetId");
+  }
+  if (!found.empty()) return found;
+  return invalid(
+      "{} has no default subnet for the controller, which cannot be in one that is removed with the cluster: "
+      "`aws ec2 create-default-subnet` makes one, or name one of yours with --subnet",
+      plan.vpc);
+}
+
 Result<> survey_image(AwsApi& api, const CloudRequest& request, CloudPlan& plan) {
   const bool gpus = std::ranges::any_of(plan.groups, [](const auto& group) { return group.what.gpus > 0; });
+  const std::string debian = fmt::format("debian-12-{}-*", own_architecture() == "arm64" ? "arm64" : "amd64");
+  const std::string wanted = gpus ? kGpuImages : debian;
+  const std::string owner = gpus ? "amazon" : kDebianOwner;
   Ec2Form form;
   if (!request.image.empty()) {
     form.filter("image-id", {request.image});
-  } else if (gpus) {
-    form.set("Owner.1", "amazon").filter("name", {kGpuImages}).filter("state", {"available"});
   } else {
-    const std::string kind = own_architecture() == "arm64" ? "arm64" : "amd64";
-    form.set("Owner.1", kDebianOwner).filter("name", {"debian-12-" + kind + "-*"}).filter("state", {"available"});
+    form.set("Owner.1", owner).filter("name", {wanted}).filter("state", {"available"});
   }
   const auto images = TRY(api.list("DescribeImages", "imagesSet", form));
   if (images.empty() && !request.image.empty())
     return invalid("there is no image {} in {}", request.image, api.region());
-  if (images.empty()) return invalid("no image of Debian 12 is found in {}: name one with --image", api.region());
+  if (images.empty()) {
+    return invalid("no image '{}' of {} is found in {}{}: name one with --image, and who logs in with --user", wanted,
+                   gpus ? "Amazon's" : "Debian's account " + owner, api.region(),
+                   gpus ? ", which has the driver of GPUs" : "");
+  }
   const auto newest =
       std::ranges::max_element(images, {}, [](const XmlElement& image) { return image.text_of("creationDate"); });
   plan.image = newest->text_of("imageId");
@@ -204,13 +225,16 @@ Result<CloudPlan> survey_cloud(AwsApi& api, const CloudRequest& request, const s
   plan.endpoint = api.endpoint();
   plan.owner = own_name();
   plan.instance_profile = request.instance_profile;
+  plan.controller_profile = request.controller_profile;
   plan.max_price = request.max_price;
   plan.setup = request.setup;
   plan.private_addresses = request.private_addresses;
   plan.placement = request.placement;
-  plan.docker = request.docker;
+  plan.docker = request.docker || request.swarm;
+  plan.swarm = request.swarm;
+  plan.on_demand_fallback = request.on_demand_fallback;
   plan.idle_s = request.idle_s;
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const auto now = unix_seconds_now();
   plan.expires_unix = now + request.life_s;
   for (const MachineGroup& group : groups) {
     CloudPlan::Group planned;
@@ -219,7 +243,13 @@ Result<CloudPlan> survey_cloud(AwsApi& api, const CloudRequest& request, const s
     plan.groups.push_back(std::move(planned));
   }
   TRY(survey_network(api, request, plan));
-  if (plan.zone.empty()) plan.zone = request.zone.empty() ? TRY(choose_zone(api, groups)) : request.zone;
+  if (plan.zone.empty()) plan.zone = request.zone;
+  if (plan.zone.empty()) {
+    plan.other_zones = TRY(find_zones(api, groups));
+    plan.zone = plan.other_zones.front();
+    plan.other_zones.erase(plan.other_zones.begin());
+  }
+  if (request.controller) plan.controller_subnet = TRY(find_controller_subnet(api, plan));
   TRY(survey_image(api, request, plan));
   plan.ssh_from = TRY(find_ssh_from(request, plan));
   for (CloudPlan::Group& group : plan.groups) group.price = ask_price(api, group.type, group.spot, plan.zone);

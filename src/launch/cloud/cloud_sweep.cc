@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "base/check.h"
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr const char* kInstances = "instances";
+constexpr std::chrono::seconds kAfterTrouble{20};
 
 struct ThingKind {
   const char* name;
@@ -109,9 +111,14 @@ Result<std::vector<Ec2Instance>> list_instances(AwsApi& api, const std::string& 
                            .role = tag_of(item, kRoleTag),
                            .private_address = item.text_of("privateIpAddress"),
                            .public_address = item.text_of("ipAddress"),
+                           .interface = "",
                            .spot = item.text_of("instanceLifecycle") == "spot"};
       if (const XmlElement* state = item.child("instanceState")) instance.state = state->text_of("name");
       if (const XmlElement* reason = item.child("stateReason")) instance.reason = reason->text_of("message");
+      if (const XmlElement* interfaces = item.child("networkInterfaceSet");
+          interfaces != nullptr && !interfaces->children.empty()) {
+        instance.interface = interfaces->children.front().text_of("networkInterfaceId");
+      }
       parse_number(item.text_of("amiLaunchIndex"), 0, 1 << 20, instance.launch_index);
       instances.push_back(std::move(instance));
     }
@@ -148,14 +155,26 @@ Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kin
 Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id,
                       steady_clock::time_point quiet_until, const SweepOptions& options) {
   const ThingKind& kind = kind_called(kind_name);
+  std::vector<std::string> ids;  // as they were seen last
   size_t told = 0;
-  std::string why;
-  Patience patience(options.deadline, options.cancelled);
+  bool told_trouble = false;
+  Patience patience(steady_clock::now() + options.timeout, options.cancelled);
   while (true) {
-    const std::vector<std::string> ids = TRY(list_things(api, kind_name, cloud_id));
-    if (ids.empty() && steady_clock::now() >= quiet_until) {
-      if (told > 0) options.say(fmt::format("{}s: all gone", kind.words));
-      return {};
+    std::string why;
+    bool in_trouble = false;       // EC2 is, and that passes
+    std::optional<Error> refused;  // for good
+    const auto listed = list_things(api, kind_name, cloud_id);
+    if (listed) {
+      ids = *listed;
+      std::erase(ids, options.spared);
+      if (ids.empty() && steady_clock::now() >= quiet_until) {
+        if (told > 0) options.say(fmt::format("{}s: all gone", kind.words));
+        return {};
+      }
+    } else {
+      if (!may_pass(listed.error())) return listed.error();
+      in_trouble = true;
+      why = listed.error().message;
     }
     if (ids.size() != told && !ids.empty()) {
       options.say(
@@ -163,16 +182,43 @@ Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::stri
       told = ids.size();
     }
     for (const std::string& id : ids) {
-      const Ec2Answer answer = TRY(api.ask(kind.remove, Ec2Form().set(kind.parameter, id)));
-      if (answer.refused.empty() || is_gone(answer.refused)) continue;
-      if (!is_in_use(answer.refused)) return answer.error;
-      why = answer.error.message;
+      const auto answer = api.ask(kind.remove, Ec2Form().set(kind.parameter, id));
+      if (answer && (answer->refused.empty() || is_gone(answer->refused))) continue;
+      const Error& error = answer ? answer->error : answer.error();
+      if (may_pass(error)) {
+        in_trouble = true;
+      } else if (!answer || !is_in_use(answer->refused)) {
+        refused = error;  // the others are tried all the same
+        continue;
+      }
+      why = error.message;
     }
-    if (patience.is_over() && !ids.empty()) {
-      return timed_out("{} {} is still there{}{}", kind.words, fmt::join(ids, ", "), why.empty() ? "" : ": ", why);
+    if (refused) return *refused;
+    if (patience.is_over() && (!listed || !ids.empty())) {
+      const std::string what = ids.empty() ? fmt::format("it is not known whether a {} is still there", kind.words)
+                                           : fmt::format("{} {} is still there", kind.words, fmt::join(ids, ", "));
+      return Error{in_trouble ? Code::kUnavailable : Code::kTimeout,
+                   fmt::format("{}{}{}", what, why.empty() ? "" : ": ", why)};
     }
+    if (in_trouble && !told_trouble) options.say(fmt::format("{}s: {}; it is tried again", kind.words, why));
+    told_trouble = told_trouble || in_trouble;
     TRY(patience.pause());
   }
+}
+
+std::vector<std::string> sweep_kinds(AwsApi& api, const std::vector<std::string>& kinds, const std::string& cloud_id,
+                                     SweepOptions options) {
+  std::vector<std::string> left;
+  for (const std::string& kind : kinds) {
+    const auto swept = sweep_things(api, kind, cloud_id, steady_clock::now(), options);
+    if (!swept) left.push_back(fmt::format("{}: {}", kind, swept.error().message));
+    hurry_after(swept, options);
+  }
+  return left;
+}
+
+void hurry_after(const Result<>& swept, SweepOptions& options) {
+  if (!swept && swept.error().code == Code::kUnavailable) options.timeout = std::min(options.timeout, kAfterTrouble);
 }
 
 }  // namespace pscloud

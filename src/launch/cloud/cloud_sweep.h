@@ -18,7 +18,8 @@ struct Ec2Instance {
   std::string role;
   std::string private_address;
   std::string public_address;
-  int launch_index = 0;  // within the call that made it
+  std::string interface;  // its first, "eni-..."
+  int launch_index = 0;   // within the call that made it
   bool spot = false;
 };
 // All of a cluster that EC2 still tells of, by role, launch index and id.
@@ -32,12 +33,21 @@ Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kin
 struct SweepOptions {
   std::function<void(std::string_view)> say = [](std::string_view) {};
   std::function<bool()> cancelled = {};
-  std::chrono::steady_clock::time_point deadline;
+  std::chrono::seconds timeout{};  // of each kind: what takes long leaves the others their time
+  std::string spared = {};         // a machine that stays
 };
 
 // Removes all things of that kind that are the cluster's, and looks until there is none; not before `quiet_until`,
-// because what was begun and cut off may appear late. kTimeout says what is left.
+// because what was begun and cut off may appear late. What EC2 refuses for a while, or does not answer, is tried again
+// until the time is over. kTimeout says what is left; kUnavailable the same if EC2 was the reason.
 Result<> sweep_things(AwsApi& api, const std::string& kind, const std::string& cloud_id,
                       std::chrono::steady_clock::time_point quiet_until, const SweepOptions& options);
+// The same for several kinds, one after the other, whatever becomes of each. The lines name what is left, and why.
+// After one that EC2 did not let go, the others get a little time only: it is not there for hours.
+std::vector<std::string> sweep_kinds(AwsApi& api, const std::vector<std::string>& kinds, const std::string& cloud_id,
+                                     SweepOptions options);
+
+// What is left of the time for the next kind, after this one.
+void hurry_after(const Result<>& swept, SweepOptions& options);
 
 }  // namespace pscloud

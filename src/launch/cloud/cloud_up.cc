@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "launch/cloud/aws_api.h"
+#include "launch/cloud/cloud_controller.h"
 #include "launch/cloud/cloud_down.h"
+#include "launch/cloud/cloud_prices.h"
 #include "launch/cloud/cloud_survey.h"
+#include "launch/cloud/cloud_swarm.h"
 #include "launch/cloud/cloud_sweep.h"
+#include "launch/cloud/machine_order.h"
 #include "launch/cloud/machine_wait.h"
 #include "launch/cloud/patience.h"
 #include "launch/cloud/user_data.h"
@@ -35,10 +41,14 @@ class BringUp {
     TRY(make_security_group());
     TRY(import_key());
     if (plan_.placement) TRY(make_placement_group());
-    for (const CloudPlan::Group& group : plan_.groups) TRY(run_instances(group, data));
-    TRY(wait_until_running());
+    TRY(make_machines(data));
     TRY(folder_.write("state.json", cloud_state_json(state_)));
     TRY(wait_until_ready());
+    TRY(introduce_controller(folder_, state_));
+    if (plan_.swarm) {
+      const auto deadline = steady_clock::now() + options_.timeout;
+      TRY(make_cloud_swarm(folder_, state_, {options_.say, options_.cancelled, deadline}));
+    }
     state_.step = "up";
     TRY(folder_.write("state.json", cloud_state_json(state_)));
     return folder_.write("cluster.json", cluster_json(cluster_of(folder_, state_)) + "\n");
@@ -133,68 +143,61 @@ class BringUp {
     return {};
   }
 
-  Ec2Form launch_form(const CloudPlan::Group& group, const std::string& data) const {
-    Ec2Form form;
-    const std::string count = std::to_string(group.count);
-    form.set("ImageId", plan_.image).set("InstanceType", group.type).set("MinCount", count).set("MaxCount", count);
-    form.set("KeyName", cloud_name(plan_)).set("UserData", base64(data));
-    // However often the call is repeated, there is one group of machines.
-    form.set("ClientToken", fmt::format("pscloud-{}-{}", plan_.id, group.role));
-    form.set("InstanceInitiatedShutdownBehavior", "terminate");
-    form.set("MetadataOptions.HttpTokens", "required");
-    form.set("Placement.AvailabilityZone", plan_.zone);
-    if (plan_.placement) form.set("Placement.GroupName", cloud_name(plan_));
-    if (!plan_.instance_profile.empty()) form.set("IamInstanceProfile.Name", plan_.instance_profile);
-    form.set("NetworkInterface.1.DeviceIndex", "0").set("NetworkInterface.1.SubnetId", subnet_);
-    form.set("NetworkInterface.1.SecurityGroupId.1", group_).set("NetworkInterface.1.DeleteOnTermination", "true");
-    form.set("NetworkInterface.1.AssociatePublicIpAddress", plan_.private_addresses ? "false" : "true");
-    std::vector<std::string> types{"instance", "volume", "network-interface"};
-    if (group.spot) {
-      types.emplace_back("spot-instances-request");
-      form.set("InstanceMarketOptions.MarketType", "spot");
-      form.set("InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time");
-      form.set("InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior", "terminate");
-      if (!plan_.max_price.empty()) form.set("InstanceMarketOptions.SpotOptions.MaxPrice", plan_.max_price);
-    }
-    return form.tags(types, tags(group.role));
-  }
-
   Result<> run_instances(const CloudPlan::Group& group, const std::string& data) {
-    std::vector<uint64_t> entries;
-    if (group.spot) entries.push_back(TRY(intend_thing(ledger_, "spot_requests", group.role)));
-    entries.push_back(TRY(intend_thing(ledger_, "instances", group.role)));
-    const Ec2Answer answer = TRY(api_.ask("RunInstances", launch_form(group, data)));
-    if (!answer.refused.empty()) {
-      const bool none = answer.refused == "InsufficientInstanceCapacity" || answer.error.code != Code::kUnavailable;
-      for (const uint64_t entry : entries) {
-        if (none) TRY(ledger_.gone(entry));
-      }
-      return explain_refusal(group, answer);
-    }
-    std::string id = "?";
-    if (const XmlElement* set = answer.body.child("instancesSet"); set != nullptr && !set->children.empty()) {
-      id = set->children.front().text_of("instanceId");
-    }
-    for (const uint64_t entry : entries) TRY(learned_thing(ledger_, entry, id));
+    const MachineAnswer answer =
+        TRY(order_machines(api_, ledger_, plan_, group,
+                           {.subnet = subnet_,
+                            .security_group = group_,
+                            .user_data = data,
+                            .token = fmt::format("pscloud-{}-{}-{}", plan_.id, group.role, plan_.zone)}));
+    no_capacity_ = answer.no_capacity;
+    if (answer.instance.empty()) return answer.error;
     options_.say(fmt::format("{} {} {} asked for", group.count, group.type, group.spot ? "spot machines" : "machines"));
     return {};
   }
 
-  Error explain_refusal(const CloudPlan::Group& group, const Ec2Answer& answer) const {
-    if (answer.refused == "InsufficientInstanceCapacity") {
-      return unavailable("EC2 has not {} {}{} to give in {} now: try another --zone or --instance", group.count,
-                         group.type, group.spot ? " spot machines" : "", plan_.zone);
+  // In the first of the plan's zones that has all of them.
+  Result<> make_machines(const std::string& data) {
+    std::vector<std::string> tried;
+    while (true) {
+      auto made = [&]() -> Result<> {
+        for (const CloudPlan::Group& group : plan_.groups) TRY(run_instances(group, data));
+        return wait_until_running();
+      }();
+      if (made || !no_capacity_) return made;
+      tried.push_back(plan_.zone);
+      if (plan_.other_zones.empty()) {
+        return unavailable("{}{}: try another --zone or --instance", made.error().message,
+                           tried.size() > 1 ? fmt::format(" (tried: {})", fmt::join(tried, ", ")) : "");
+      }
+      options_.say(fmt::format("{}; it is made in {} instead", made.error().message, plan_.other_zones.front()));
+      TRY(change_zone());
     }
-    if (answer.refused == "SpotMaxPriceTooLow") {
-      return invalid("the --max-price {} is lower than the price of {} in {} now", plan_.max_price, group.type,
-                     plan_.zone);
+  }
+
+  // Group and key are good for all zones. Machines and the subnet are not, so they go, and are made again.
+  Result<> change_zone() {
+    for (const char* kind : {"instances", "spot_requests", "subnet"}) TRY(remove_things(kind));
+    for (const Ec2Instance& each : TRY(list_instances(api_, plan_.id))) given_up_.insert(each.id);
+    state_.plan.zone = plan_.other_zones.front();
+    state_.plan.other_zones.erase(state_.plan.other_zones.begin());
+    for (CloudPlan::Group& group : state_.plan.groups) {
+      if (group.spot) group.price = ask_price(api_, group.type, true, plan_.zone);  // each zone has its own
     }
-    if (answer.refused == "VcpuLimitExceeded" || answer.refused == "MaxSpotInstanceCountExceeded" ||
-        answer.refused == "InstanceLimitExceeded") {
-      return invalid("your account may not run so many {} in {}: choose fewer or others, or ask AWS for a higher limit",
-                     group.type, plan_.region);
+    TRY(folder_.write("state.json", cloud_state_json(state_)));
+    return make_subnet();
+  }
+
+  Result<> remove_things(const std::string& kind) {
+    std::vector<uint64_t> numbers;
+    for (const LedgerEntry& entry : ledger_.remaining()) {
+      if (entry.kind == kind) numbers.push_back(entry.number);
     }
-    return answer.error;
+    if (numbers.empty()) return {};
+    TRY(sweep_things(api_, kind, plan_.id, steady_clock::now(),
+                     {.say = options_.say, .cancelled = options_.cancelled, .timeout = options_.timeout}));
+    for (const uint64_t number : numbers) TRY(ledger_.gone(number));
+    return {};
   }
 
   // EC2 may not know for a moment what it has just made, so one look proves little; and its state is asked for.
@@ -215,10 +218,12 @@ class BringUp {
       std::map<std::string, int> numbers;  // by role
       std::vector<CloudMachine> machines;
       for (const Ec2Instance& each : TRY(list_instances(api_, plan_.id))) {
+        if (given_up_.contains(each.id)) continue;
         const std::string name = fmt::format("{}-{}", each.role, numbers[each.role]++);
         if (told[name] != each.state) options_.say(fmt::format("{} {}: {}", name, each.id, each.state));
         told[name] = each.state;
         if (each.state != "pending" && each.state != "running") {
+          no_capacity_ = says_no_capacity(each.reason);
           return job_failed("{} ({}) is {}: {}", name, each.id, each.state,
                             each.reason.empty() ? "EC2 does not say why" : each.reason);
         }
@@ -241,22 +246,20 @@ class BringUp {
   Result<> wait_until_ready() {
     std::vector<Host> hosts;
     for (const CloudMachine& machine : state_.machines) hosts.push_back(host_of_machine(folder_, state_, machine));
-    auto ready = wait_for_machines(hosts, {.ssh_config = folder_.path("ssh_config"),
-                                           .say = options_.say,
-                                           .cancelled = options_.cancelled,
-                                           .deadline = steady_clock::now() + options_.timeout});
-    if (!ready && ready.error().code == Code::kTimeout) {
-      ready.error().message += console_tail(state_.machines.front());
-    }
-    return ready;
+    return wait_for_machines(hosts, {.ssh_config = folder_.path("ssh_config"),
+                                     .say = options_.say,
+                                     .cancelled = options_.cancelled,
+                                     .deadline = steady_clock::now() + options_.timeout,
+                                     .console = [this](const Host& host) { return console_tail(host.name); }});
   }
 
   // What a machine that nobody reaches has written to its console, if EC2 has it.
-  std::string console_tail(const CloudMachine& machine) {
-    const auto body = api_.call("GetConsoleOutput", Ec2Form().set("InstanceId", machine.instance));
+  std::string console_tail(const std::string& name) {
+    const auto machine = std::ranges::find(state_.machines, name, &CloudMachine::name);
+    const auto body = api_.call("GetConsoleOutput", Ec2Form().set("InstanceId", machine->instance));
     const auto text = body ? parse_base64(body->text_of("output")) : std::nullopt;
     if (!text || text->empty()) return "";
-    return fmt::format("\n  the end of the console of {}:\n{}", machine.name,
+    return fmt::format("\n  the end of the console of {}:\n{}", name,
                        text->substr(text->size() - std::min(text->size(), kConsoleTail)));
   }
 
@@ -268,7 +271,9 @@ class BringUp {
   const BringUpOptions& options_;
   std::string subnet_;
   std::string group_;
-  std::string refused_;  // the code of the last that was to be made
+  std::string refused_;             // the code of the last that was to be made
+  bool no_capacity_ = false;        // is why the last try has failed
+  std::set<std::string> given_up_;  // machines in zones that had not all
 };
 
 Error undo(RunFolder& folder, Error why, const BringUpOptions& options) {
@@ -294,10 +299,7 @@ Error undo(RunFolder& folder, Error why, const BringUpOptions& options) {
 }  // namespace
 
 Result<CloudState> bring_up(const CloudPlan& plan, const BringUpOptions& options) {
-  CloudState state{.plan = plan,
-                   .step = "making",
-                   .made_unix = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()),
-                   .machines = {}};
+  CloudState state{.plan = plan, .step = "making", .made_unix = unix_seconds_now(), .machines = {}};
   AwsApi api = TRY(AwsApi::open({.environment = options.environment,
                                  .cancelled = options.cancelled,
                                  .region = plan.region,
@@ -305,6 +307,7 @@ Result<CloudState> bring_up(const CloudPlan& plan, const BringUpOptions& options
   RunFolder folder = TRY(create_cloud_folder(state));
   const auto made = [&]() -> Result<> {
     Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));
+    if (!plan.setup.empty()) TRY(folder.write(kSetupFile, plan.setup));  // for machines that come later
     return BringUp(folder, state, api, ledger, options).run();
   }();
   if (!made) return undo(folder, made.error(), options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "base/text.h"
@@ -18,17 +19,18 @@ namespace {
 
 constexpr std::chrono::seconds kToAsk{20};
 constexpr size_t kAtOnce = 32;
-constexpr const char* kLogTail = "tail -n 25 /var/log/cloud-init-output.log";
+constexpr size_t kShown = 3;  // machines whose logs are shown: the others will look alike
 
 struct MachineWord {
   bool reached = false;
   std::string text;  // what the command wrote, or why it could not be asked
 };
 
-MachineWord ask_machine(const Host& machine, const SshOptions& options, const std::string& command) {
+MachineWord ask_machine(const Host& machine, const SshOptions& options, const std::string& command,
+                        const std::string& input = {}) {
   std::vector<std::string> words = ssh_command(machine, options, false);
   words.push_back(command);
-  const auto output = run_tool(words, "", kToAsk);
+  const auto output = run_tool(words, input, kToAsk);
   if (!output) return {false, output.error().message};
   if (output->code == 255) {
     const size_t end = output->err.find_last_not_of("\r\n ");
@@ -41,14 +43,14 @@ MachineWord ask_machine(const Host& machine, const SshOptions& options, const st
 
 // The answers of all, in their order.
 std::vector<MachineWord> ask_machines(const std::vector<Host>& machines, const SshOptions& options,
-                                      const std::string& command) {
+                                      const std::string& command, const std::string& input = {}) {
   std::vector<MachineWord> words(machines.size());
   std::atomic<size_t> next = 0;
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < std::min(machines.size(), kAtOnce); ++i) {
     threads.emplace_back([&] {
       for (size_t at = next++; at < machines.size(); at = next++) {
-        words[at] = ask_machine(machines[at], options, command);
+        words[at] = ask_machine(machines[at], options, command, input);
       }
     });
   }
@@ -69,19 +71,20 @@ Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitO
   const SshOptions ssh = ssh_options(options.ssh_config, true);
   std::vector<Host> waiting = machines;
   std::map<std::string, std::string> told;
+  std::set<std::string> reached;
   Patience patience(options.deadline, options.cancelled);
   while (true) {
     const std::vector<MachineWord> words = ask_machines(waiting, ssh, fmt::format("cat {}", kMachineState));
     std::vector<Host> still;
     for (size_t i = 0; i < waiting.size(); ++i) {
       const Host& machine = waiting[i];
+      if (words[i].reached) reached.insert(machine.name);
       const std::string first = words[i].text.substr(0, words[i].text.find('\n'));
       std::string state = words[i].reached ? "is being set up" : fmt::format("waits for ssh ({})", words[i].text);
       if (words[i].reached && first == "ready") state = "is ready";
       if (words[i].reached && first.starts_with("failed")) {
-        const MachineWord log = ask_machine(machine, ssh, kLogTail);
-        return job_failed("{} ({}) could not be set up: {}\n  the end of its {}:\n{}", machine.name, machine.address,
-                          escape_controls(first), kMachineLog, log.text);
+        return job_failed("{} ({}) could not be set up: {}{}", machine.name, machine.address, escape_controls(first),
+                          machine_log_tail(machine, options.ssh_config));
       }
       if (told[machine.name] != state) options.say(fmt::format("{} {}", machine.name, state));
       told[machine.name] = state;
@@ -96,17 +99,32 @@ Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitO
   for (const Host& machine : waiting) {
     missing.push_back(fmt::format("{} ({}) {}", machine.name, machine.address, told[machine.name]));
   }
-  return timed_out("not all machines got ready in time: {}", fmt::join(missing, "; "));
+  std::string logs;
+  for (size_t i = 0; i < std::min(waiting.size(), kShown); ++i) {
+    const Host& machine = waiting[i];
+    logs += reached.contains(machine.name) ? machine_log_tail(machine, options.ssh_config) : options.console(machine);
+  }
+  return timed_out("not all machines got ready in time: {}{}", fmt::join(missing, "; "), logs);
+}
+
+std::string machine_log_tail(const Host& machine, const std::string& ssh_config) {
+  const MachineWord log =
+      ask_machine(machine, ssh_options(ssh_config, true), fmt::format("tail -n 25 {}", kMachineLog));
+  return fmt::format("\n  the end of {} of {}:\n{}", kMachineLog, machine.name, log.text);
+}
+
+std::vector<std::string> tell_machines(const std::vector<Host>& machines, const std::string& ssh_config,
+                                       const std::string& command, const std::string& input) {
+  const auto words = ask_machines(machines, ssh_options(ssh_config, false), command + " && echo told", input);
+  std::vector<std::string> wrong;
+  for (size_t i = 0; i < machines.size(); ++i) {
+    if (!words[i].text.starts_with("told")) wrong.push_back(fmt::format("{}: {}", machines[i].name, words[i].text));
+  }
+  return wrong;
 }
 
 std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config) {
-  const auto words =
-      ask_machines(machines, ssh_options(ssh_config, false), fmt::format("touch {} && echo kept", kMachineKeepAlive));
-  std::vector<std::string> wrong;
-  for (size_t i = 0; i < machines.size(); ++i) {
-    if (!words[i].text.starts_with("kept")) wrong.push_back(fmt::format("{}: {}", machines[i].name, words[i].text));
-  }
-  return wrong;
+  return tell_machines(machines, ssh_config, fmt::format("touch {}", kMachineKeepAlive), "");
 }
 
 }  // namespace pscloud

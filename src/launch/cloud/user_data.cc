@@ -11,14 +11,15 @@ constexpr size_t kUserDataMax = 16384;  // EC2's, before base64
 
 // The time of the file is compared with itself, not with the clock, which may jump while a machine boots.
 constexpr const char* kWatch = R"sh(#!/bin/sh
-# Ends this machine when nobody has touched the file for IDLE seconds, or when its time is over.
+# Ends this machine when nobody has touched the file for IDLE seconds, when it says so, or when its time is over.
 seen= since=0
 while :; do
   now=$(cut -d. -f1 /proc/uptime)
   mark=$(stat -c %Y /var/lib/pscloud/alive 2>/dev/null)
   if [ "$mark" != "$seen" ]; then seen=$mark since=$now; fi
-  if [ $((now - since)) -ge "$1" ] || [ "$(date +%s)" -ge "$2" ]; then
-    echo "pscloud: ends this machine: no word for $((now - since)) s"
+  asked=$(head -c 3 /var/lib/pscloud/alive 2>/dev/null)
+  if [ $((now - since)) -ge "$1" ] || [ "$(date +%s)" -ge "$2" ] || [ "$asked" = end ]; then
+    echo "pscloud: ends this machine: no word for $((now - since)) s${asked:+, or it was told to}"
     shutdown -h now || poweroff -f
   fi
   sleep 2
@@ -29,6 +30,8 @@ constexpr const char* kDocker = R"(command -v docker >/dev/null || {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -q && apt-get install -y -q --no-install-recommends docker.io || fail "cannot install docker.io"
 }
+# One that the image has may be about to start.
+for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 1; done
 docker info >/dev/null || fail "the container engine does not answer"
 usermod -aG docker "$user" || fail "the user $user cannot be given to the group docker"
 )";
@@ -65,7 +68,8 @@ Result<std::string> user_data(const CloudPlan& plan) {
       "fi\n",
       plan.idle_s, plan.expires_unix);
   // From here on it ends by itself, whatever fails.
-  text += fmt::format("chown \"$user\" {} || fail \"there is no user $user\"\n", kMachineKeepAlive);
+  text += fmt::format("mkdir -p {1} && chown \"$user\" {0} {1} || fail \"there is no user $user\"\n", kMachineKeepAlive,
+                      kMachineCache);
   bool gpus = false;
   for (const CloudPlan::Group& group : plan.groups) gpus = gpus || group.what.gpus > 0;
   if (gpus) text += kGpus;

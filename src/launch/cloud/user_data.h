@@ -14,8 +14,10 @@ Result<std::string> user_data(const CloudPlan& plan);
 
 // On the machines. `state` begins with "ready" when the script has ended well, with "failed" when not.
 inline constexpr const char* kMachineState = "/var/lib/pscloud/state";
-// A machine ends itself unless somebody changes the time of this file (docs/cloud.md).
+// A machine ends itself unless somebody changes the time of this file, and at once if it has the word "end".
 inline constexpr const char* kMachineKeepAlive = KeepAlive::kFile;
+// Where tasks on a machine may keep what the next run can use, such as caches of parsed data: the login's own.
+inline constexpr const char* kMachineCache = "/var/lib/pscloud/cache";
 inline constexpr const char* kMachineLog = "/var/log/cloud-init-output.log";
 
 }  // namespace pscloud

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/agent/agent_hosts.h"
@@ -24,6 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kHostKind = "agent";
+constexpr const char* kGoneAt = "gone_at";   // of a machine that is taken away, Unix time
 constexpr std::chrono::seconds kToOpen{60};  // a bundle on a slow line too
 constexpr std::chrono::seconds kToAnswer{30};
 constexpr std::chrono::seconds kToClean{30};  // beside the grace
@@ -50,10 +52,21 @@ MachineRemains remains_of(const Plan& plan, const LedgerEntry& entry) {
   remains.agent = entry.what.at("process");
   remains.folder = entry.what.at("folder");
   remains.grace_ms = plan.stop_grace_ms;
+  // Of a host that the plan does not have, or not any more, any task may have been there.
+  const std::string& host = entry.what.at("host");
+  const bool planned = std::ranges::any_of(plan.tasks, [&](const PlannedTask& task) { return task.host == host; });
   for (const PlannedTask& task : plan.tasks) {
-    if (task.host == entry.what.at("host")) remains.tasks.push_back(task.spec.id.text());
+    if (task.host == host || !planned) remains.tasks.push_back(task.spec.id.text());
   }
   return remains;
+}
+
+// EC2 has said that it takes the machine away.
+bool had_notice(const LedgerEntry& entry) { return entry.what.contains(kGoneAt); }
+bool is_taken_away(const LedgerEntry& entry) {
+  int64_t at = 0;
+  return had_notice(entry) && parse_number(entry.what.at(kGoneAt), int64_t{0}, int64_t{1} << 40, at) &&
+         unix_seconds_now() > at;
 }
 
 class SshBackend final : public Backend {
@@ -74,8 +87,13 @@ class SshBackend final : public Backend {
     agents_.stop(task, at_once);
     return {};
   }
+  Result<> restart(const Plan& plan, const PlannedTask& task, const Host& host, Ledger& ledger) override;
   Result<std::vector<TaskEvent>> wait(steady_clock::time_point deadline, int wake_fd) override {
-    return agents_.wait(deadline, wake_fd);
+    std::vector<TaskEvent> events = agents_.wait(deadline, wake_fd);
+    for (const TaskEvent& event : events) {
+      if (event.kind == TaskEvent::Kind::kNotice) TRY(take_notice(event));
+    }
+    return events;
   }
 
   Result<std::vector<std::string>> clean(const Plan& plan, Ledger& ledger) override;
@@ -87,19 +105,24 @@ class SshBackend final : public Backend {
   static Names hosts_of(const Plan& plan);
   // Errors by host.
   Result<std::map<std::string, std::string>> open(const Names& names);
-  Result<> say_hello();
+  Result<> say_hello(const Names& names);
   Result<> check_programs(const Plan& plan);
   Result<> check_routes();
-  Result<> copy_files(const Plan& plan);
+  Result<> copy_files(const Plan& plan, const std::vector<PlannedTask>& tasks);
+  Result<> note_host(const std::string& name, const Plan& plan, Ledger& ledger);
+  Result<> take_notice(const TaskEvent& event);
   TaskSpec spec_for(const PlannedTask& task, const Plan& plan) const;
   std::string job_folder(const std::string& host, const Plan& plan) const;
-  std::map<std::string, std::string> to_all(const std::string& text) const;
+  static std::map<std::string, std::string> to(const Names& names, const std::string& text);
+  Names known_names() const;
 
   const SshOptions options_;
   const std::string work_folder_;
   std::map<std::string, Host> hosts_;
   std::map<std::string, SshHost> known_;
   std::map<std::string, std::string> processes_;  // of agents, by host
+  std::map<std::string, uint64_t> entries_;       // of the ledger, by host
+  Ledger* ledger_ = nullptr;                      // borrowed at start()
   std::vector<ShippedFile> files_;
   AgentHosts agents_;
 };
@@ -110,10 +133,16 @@ SshBackend::Names SshBackend::hosts_of(const Plan& plan) {
   return names;
 }
 
-std::map<std::string, std::string> SshBackend::to_all(const std::string& text) const {
+std::map<std::string, std::string> SshBackend::to(const Names& names, const std::string& text) {
   std::map<std::string, std::string> questions;
-  for (const auto& [name, host] : known_) questions[name] = text;
+  for (const std::string& name : names) questions[name] = text;
   return questions;
+}
+
+SshBackend::Names SshBackend::known_names() const {
+  Names names;
+  for (const auto& [name, host] : known_) names.insert(name);
+  return names;
 }
 
 Result<std::map<std::string, std::string>> SshBackend::open(const Names& names) {
@@ -133,14 +162,15 @@ Result<std::map<std::string, std::string>> SshBackend::open(const Names& names) 
   return open_agents(hosts, options_, agents_, steady_clock::now() + kToOpen);
 }
 
-Result<> SshBackend::say_hello() {
+Result<> SshBackend::say_hello(const Names& names) {
   std::map<std::string, std::string> questions;
   std::string other;  // some host that is not this machine
   for (const auto& [name, host] : hosts_) {
     if (other.empty() && host.address != "localhost") other = host.address;
   }
-  for (const auto& [name, host] : hosts_) {
+  for (const std::string& name : names) {
     if (agents_.find(name) == nullptr) continue;
+    const Host& host = hosts_.at(name);
     std::string interface = host.interface;
     if (interface.empty() && host.address == "localhost" && !other.empty()) interface = address_towards(other);
     questions[name] = question("hello", [&](JsonWriter& json) {
@@ -209,7 +239,7 @@ Result<> SshBackend::check_routes() {
                                   name, other == whose.end() ? "another host" : other->second, text));
     }
   }
-  agents_.ask(to_all(R"({"what":"quiet"})"), steady_clock::now() + kToAnswer);
+  agents_.ask(to(known_names(), R"({"what":"quiet"})"), steady_clock::now() + kToAnswer);
   if (wrong.empty()) return {};
   return unavailable("{}", fmt::join(wrong, "\n"));
 }
@@ -221,7 +251,7 @@ Result<> SshBackend::check(const Plan& plan) {
   std::vector<std::string> wrong;
   for (const auto& [name, text] : unreached) wrong.push_back(fmt::format("{}: {}", name, text));
   Code code = Code::kUnavailable;
-  TRY(say_hello());
+  TRY(say_hello(hosts_of(plan)));
   for (const auto& step : {check_programs(plan), wrong.empty() ? check_routes() : Result<>()}) {
     if (step) continue;
     wrong.push_back(step.error().message);
@@ -240,6 +270,7 @@ TaskSpec SshBackend::spec_for(const PlannedTask& task, const Plan& plan) const {
   const SshHost& host = known_.at(task.host);
   spec.private_folder = job_folder(task.host, plan) + "/" + spec.id.text();
   spec.advertise = host.address;
+  spec.spot = hosts_.at(task.host).spot;
   if (!spec.folder.empty()) return spec;
   if (!plan.files.empty()) {
     spec.folder = spec.private_folder + "/files";
@@ -251,11 +282,13 @@ TaskSpec SshBackend::spec_for(const PlannedTask& task, const Plan& plan) const {
   return spec;
 }
 
-Result<> SshBackend::copy_files(const Plan& plan) {
+Result<> SshBackend::copy_files(const Plan& plan, const std::vector<PlannedTask>& tasks) {
   if (files_.empty()) return {};
+  Names hosts;
+  for (const PlannedTask& task : tasks) hosts.insert(task.host);
   const std::string list = shipped_json(files_);
-  const auto answers = TRY(
-      agents_.ask_all(to_all(fmt::format(R"({{"what":"missing","files":{}}})", list)), steady_clock::now() + kToCopy));
+  const auto answers = TRY(agents_.ask_all(to(hosts, fmt::format(R"({{"what":"missing","files":{}}})", list)),
+                                           steady_clock::now() + kToCopy));
   std::set<std::string> sent;
   for (const ShippedFile& file : files_) {
     Names missing;
@@ -276,7 +309,7 @@ Result<> SshBackend::copy_files(const Plan& plan) {
     }));
   }
   std::map<std::string, std::vector<std::string>> folders;
-  for (const PlannedTask& task : plan.tasks) {
+  for (const PlannedTask& task : tasks) {
     JsonWriter json;
     folders[task.host].push_back(json.value(spec_for(task, plan).folder).text());
   }
@@ -288,40 +321,72 @@ Result<> SshBackend::copy_files(const Plan& plan) {
   return {};
 }
 
-Result<> SshBackend::start(const Plan& plan, Ledger& ledger) {
-  for (const auto& [name, host] : known_) {
-    TRY(ledger.intend(
-        kHostKind,
-        {{"host", name}, {"process", processes_.at(name)}, {"folder", job_folder(name, plan)}, {"job", plan.job}}));
+Result<> SshBackend::note_host(const std::string& name, const Plan& plan, Ledger& ledger) {
+  entries_[name] = TRY(ledger.intend(
+      kHostKind,
+      {{"host", name}, {"process", processes_.at(name)}, {"folder", job_folder(name, plan)}, {"job", plan.job}}));
+  return {};
+}
+
+// Who cleans up, be it another process, need not look for a machine that is not there any more.
+Result<> SshBackend::take_notice(const TaskEvent& event) {
+  const auto entry = entries_.find(event.host);
+  if (entry == entries_.end()) return {};
+  agents_.let_go(event.host);
+  return ledger_->learn(entry->second, {{kGoneAt, std::to_string(unix_seconds_now() + event.seconds)}});
+}
+
+Result<> SshBackend::restart(const Plan& plan, const PlannedTask& task, const Host& host, Ledger& ledger) {
+  hosts_.insert_or_assign(host.name, host);
+  if (agents_.find(host.name) == nullptr) {
+    const auto unreached = TRY(open({host.name}));
+    if (!unreached.empty()) return unavailable("{}: {}", host.name, unreached.begin()->second);
+    TRY(say_hello({host.name}));
+    TRY(note_host(host.name, plan, ledger));
   }
-  TRY(copy_files(plan));
+  TRY(copy_files(plan, {task}));
+  agents_.start(host.name, spec_for(task, plan));
+  return {};
+}
+
+Result<> SshBackend::start(const Plan& plan, Ledger& ledger) {
+  ledger_ = &ledger;
+  for (const auto& [name, host] : known_) TRY(note_host(name, plan, ledger));
+  TRY(copy_files(plan, plan.tasks));
   for (const PlannedTask& task : plan.tasks) agents_.start(task.host, spec_for(task, plan));
   return {};
 }
 
 Result<std::vector<std::string>> SshBackend::clean(const Plan& plan, Ledger& ledger) {
+  std::vector<LedgerEntry> entries;
+  for (LedgerEntry& entry : ledger.remaining()) {
+    if (entry.kind != kHostKind) continue;
+    const bool gone = is_taken_away(entry) || (had_notice(entry) && agents_.is_lost(entry.what.at("host")));
+    if (gone) TRY(ledger.gone(entry.number));
+    if (!gone) entries.push_back(std::move(entry));
+  }
   // Ours end their tasks and themselves; then somebody else looks whether it is so.
   agents_.end(steady_clock::now() + milliseconds(plan.stop_grace_ms) + kToClean);
-  const std::vector<LedgerEntry> entries = ledger.remaining();
   Names names;
-  for (const LedgerEntry& entry : entries) {
-    if (entry.kind == kHostKind) names.insert(entry.what.at("host"));
-  }
+  for (const LedgerEntry& entry : entries) names.insert(entry.what.at("host"));
   std::vector<std::string> left;
   if (names.empty()) return left;
   const auto unreached = TRY(open(names));
   std::map<std::string, std::string> questions;
   for (const LedgerEntry& entry : entries) {
-    if (entry.kind != kHostKind || unreached.contains(entry.what.at("host"))) continue;
+    if (unreached.contains(entry.what.at("host"))) continue;
     questions[entry.what.at("host")] =
         fmt::format(R"({{"what":"clean","remains":{}}})", remains_json(remains_of(plan, entry)));
   }
   auto answers = agents_.ask(questions, steady_clock::now() + milliseconds(plan.stop_grace_ms) + kToClean);
   answers.wrong.insert(unreached.begin(), unreached.end());
   for (const LedgerEntry& entry : entries) {
-    if (entry.kind != kHostKind) continue;
     const std::string& name = entry.what.at("host");
     if (const auto why = answers.wrong.find(name); why != answers.wrong.end()) {
+      if (had_notice(entry)) {  // it was a little faster than its notice
+        TRY(ledger.gone(entry.number));
+        continue;
+      }
       left.push_back(fmt::format("perhaps processes on {}, which end by themselves within {} s: {}", name,
                                  options_.lost_after_s + plan.stop_grace_ms / 1000, why->second));
       continue;

@@ -244,11 +244,10 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
 }
 
 Result<AgentConnection> open_program(const Host& host, const SshOptions& options, const std::vector<std::string>& words,
-                                     steady_clock::time_point deadline) {
+                                     std::vector<std::string> environment, steady_clock::time_point deadline) {
   // It could be taken for a flag of ssh.
   if (host.address.starts_with('-')) return invalid("'{}' is no address of a host", host.address);
   if (host.address == kLoopbackName) {
-    std::vector<std::string> environment = inherited_environment();
     if (const char* home = std::getenv("PSCLOUD_HOME")) set_variable(environment, "PSCLOUD_HOME", home);
     return begin_here(host, words, environment);
   }

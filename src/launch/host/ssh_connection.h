@@ -34,8 +34,9 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
                                                        std::chrono::steady_clock::time_point deadline);
 
 // Starts this program with `words` on one host in the same way, and gives its stdin and stdout. None of the words may
-// have a space in it.
+// have a space in it. `environment` is for a program on this machine; one elsewhere has that of its login.
 Result<AgentConnection> open_program(const Host& host, const SshOptions& options, const std::vector<std::string>& words,
+                                     std::vector<std::string> environment,
                                      std::chrono::steady_clock::time_point deadline);
 
 }  // namespace pscloud

@@ -18,7 +18,9 @@ constexpr milliseconds kOpenLogAgain{1000};
 constexpr milliseconds kApiAway{60000};
 constexpr milliseconds kRestOfLog{5000};  // for a stream to end after its pod
 constexpr uint64_t kSecretBytesMax = 1000 * 1000;
-constexpr const char* kLeavingPods = R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Orphan"})";
+
+// By its node, as a pod of a StatefulSet; those of jobs are not.
+bool is_started_again(TaskRole role) { return role == TaskRole::kScheduler || role == TaskRole::kServer; }
 
 // Reasons of a container that waits which waiting does not mend.
 bool is_hopeless(std::string_view reason) {
@@ -94,28 +96,31 @@ Result<> KubernetesBackend::start(const Plan& plan, Ledger& ledger) {
 
 Result<> KubernetesBackend::release(const ClusterView&) { return {}; }
 
-// A controller would make a new pod for one that is removed: it goes first, and leaves its pods.
+// A controller would make a new pod for one that is removed: it goes first. Its other pods go with it; nobody stops one
+// task of a role and leaves the others.
 Result<> KubernetesBackend::stop(TaskId id, bool at_once) {
   const auto found = pods_.find(id);
   if (found == pods_.end() || found->second.over) return {};
   Pod& pod = found->second;
-  if (!released_.contains(id.role)) {
-    const bool lives = id.role == TaskRole::kScheduler || id.role == TaskRole::kServer;
-    const std::string path = lives ? api_->path("/apis/apps/v1", "statefulsets") : api_->path("/apis/batch/v1", "jobs");
-    TRY(api_->remove(path + "/" + kube_name(*plan_, role_name(id.role)), kLeavingPods));
-    released_.insert(id.role);
+  if (!removed_.contains(id.role)) {
+    const std::string path =
+        is_started_again(id.role) ? api_->path("/apis/apps/v1", "statefulsets") : api_->path("/apis/batch/v1", "jobs");
+    TRY(api_->remove(path + "/" + kube_name(*plan_, role_name(id.role)), kKubeWithWhatItOwns));
+    removed_.insert(id.role);
   }
   pod.stopping = true;
   if (pod.name.empty()) return {};
+  // With 0 the pod is off the books at once. A node that was told to stop it before goes on with the grace it was given
+  // then: kubelets (1.34) do not take a shorter one meanwhile, so to wait for that would be in vain.
   const int grace = at_once ? 0 : (plan_->stop_grace_ms + 999) / 1000;
-  return api_->remove(fmt::format("{}/{}", api_->path("/api/v1", "pods"), pod.name),
-                      fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":{}}})", grace));
+  return api_->remove(fmt::format("{}/{}", api_->path("/api/v1", "pods"), pod.name), kube_within(grace));
 }
 
 void KubernetesBackend::open_logs(Time now) {
   for (auto& [id, pod] : pods_) {
     if (pod.stream != 0 || pod.over || pod.log_ended || !pod.running || now < pod.open_again) continue;
-    KubeApi::Query query{{"container", kKubeContainer}, {"follow", "true"}, {"timestamps", "true"}};
+    KubeApi::Query query{{"container", kKubeContainer}, {"timestamps", "true"}};
+    if (!pod.last || pod.stopping) query.emplace_back("follow", "true");
     if (!pod.log.last().empty()) query.emplace_back("sinceTime", pod.log.last());
     pod.log.begin_stream();
     pod.stream =
@@ -139,6 +144,13 @@ void KubernetesBackend::take_log(const HttpStreams::Event& event, Events& events
 void KubernetesBackend::finish_soon(TaskId id, Pod& pod, TaskEvent last) {
   last.task = id;
   const bool has_log = last.kind == TaskEvent::Kind::kExited;
+  if (has_log && !pod.stopping && !is_started_again(id.role)) {
+    // By now its log is in a file as a whole, and stays there: the rest is read at once. A stream that follows it looks
+    // for the end once a second, and servers would be told to stop that much later.
+    streams_->close(pod.stream);
+    pod.stream = 0;
+    pod.log_ended = false;
+  }
   pod.last = std::move(last);
   pod.finish_at = std::chrono::steady_clock::now() + (has_log ? kRestOfLog : milliseconds(0));
   pod.open_again = {};

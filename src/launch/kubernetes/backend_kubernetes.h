@@ -58,7 +58,7 @@ class KubernetesBackend final : public Backend {
   void take_pod(TaskId id, Pod& pod, const JsonValue& state, Events& events);
   void take_container(TaskId id, Pod& pod, const JsonValue& status, Events& events);
   void take_trouble(TaskId id, Pod& pod, const std::string& trouble, Events& events);
-  static void finish_soon(TaskId id, Pod& pod, TaskEvent last);
+  void finish_soon(TaskId id, Pod& pod, TaskEvent last);
   void finish_due(Time now, Events& events);
 
   const KubeOptions options_;
@@ -66,7 +66,7 @@ class KubernetesBackend final : public Backend {
   std::unique_ptr<HttpStreams> streams_;
   const Plan* plan_ = nullptr;  // borrowed at start()
   std::map<TaskId, Pod> pods_;
-  std::set<TaskRole> released_;  // whose controller is gone: pods that are removed stay away
+  std::set<TaskRole> removed_;  // whose controller is gone: pods that are removed stay away
   Time look_at_pods_ = {};
   Time answered_at_ = {};
 };

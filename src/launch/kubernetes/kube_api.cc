@@ -23,6 +23,10 @@ Error kube_error(const KubeAccess& access, const HttpRequest& request, const Htt
 
 }  // namespace
 
+std::string kube_within(int grace_seconds) {
+  return fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":{}}})", grace_seconds);
+}
+
 KubeApi::KubeApi(KubeAccess access) : access_(std::move(access)), client_(access_.http) {}
 
 std::string KubeApi::path(std::string_view api, std::string_view collection) const {

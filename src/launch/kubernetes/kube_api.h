@@ -10,6 +10,13 @@
 
 namespace pscloud {
 
+// DeleteOptions: what a controller has made goes with it. Were it to leave its pods, a StatefulSet would leave its
+// ControllerRevision too, for ever.
+inline constexpr const char* kKubeWithWhatItOwns =
+    R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"})";
+// DeleteOptions of a pod; 0 also removes it from the books if its node does not answer.
+std::string kube_within(int grace_seconds);
+
 // How a cluster is reached, and as whom.
 struct KubeAccess {
   std::string server;  // "https://10.0.0.1:6443"

@@ -15,9 +15,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kKubeLook{200};
 constexpr std::chrono::seconds kBeyondKubeGrace{30};
-// What the controllers have made goes with them.
-constexpr const char* kWithWhatItOwns =
-    R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"})";
+// Then a pod that was to end is taken off the books: its node does not say that it has ended, and may never do so.
+constexpr std::chrono::seconds kNodeIsSilent{10};
 
 struct KubeKind {
   const char* api;
@@ -29,8 +28,8 @@ constexpr KubeKind kKubeKinds[] = {{"/apis/batch/v1", "jobs"},
                                    {"/api/v1", "services"},
                                    {"/api/v1", "secrets"}};
 
-// What is there of the job, removed if that was not done yet.
-Result<std::vector<std::string>> remove_once(KubeApi& api, const std::string& job) {
+// What is there of the job, removed if that was not done yet. `silent`: pods that are still there have had their time.
+Result<std::vector<std::string>> remove_once(KubeApi& api, const std::string& job, bool silent) {
   std::vector<std::string> found;
   for (const KubeKind& kind : kKubeKinds) {
     const std::string path = api.path(kind.api, kind.collection);
@@ -41,8 +40,10 @@ Result<std::vector<std::string>> remove_once(KubeApi& api, const std::string& jo
       if (metadata["labels"][kKubeJobLabel].text() != job) continue;
       const std::string& name = metadata["name"].text();
       found.push_back(fmt::format("{} {} in {}", kind.collection, name, api.access().name_space));
-      if (!metadata["deletionTimestamp"].text().empty()) continue;
-      TRY(api.remove(fmt::format("{}/{}", path, name), kWithWhatItOwns));
+      const bool ending = !metadata["deletionTimestamp"].text().empty();
+      const bool give_up = ending && silent && std::string_view(kind.collection) == "pods";
+      if (ending && !give_up) continue;
+      TRY(api.remove(fmt::format("{}/{}", path, name), give_up ? kube_within(0) : kKubeWithWhatItOwns));
     }
   }
   return found;
@@ -62,14 +63,14 @@ Result<std::vector<std::string>> clean_kubernetes(const KubeOptions& options, co
     }
     access.name_space = entry.what["namespace"];
     KubeApi api(std::move(access));
-    const auto deadline = steady_clock::now() + milliseconds(plan.stop_grace_ms) + kBeyondKubeGrace;
+    const auto stopped = steady_clock::now() + milliseconds(plan.stop_grace_ms);
     while (true) {
-      auto found = TRY(remove_once(api, entry.what["job"]));
+      auto found = TRY(remove_once(api, entry.what["job"], steady_clock::now() >= stopped + kNodeIsSilent));
       if (found.empty()) {
         TRY(ledger.gone(entry.number));
         break;
       }
-      if (steady_clock::now() >= deadline) {
+      if (steady_clock::now() >= stopped + kBeyondKubeGrace) {
         left.insert(left.end(), found.begin(), found.end());
         break;
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,7 +12,8 @@
 namespace pscloud {
 
 // The log of a pod as the API sends it: "2026-11-17T09:19:19.547457094Z text" lines, stdout and stderr alike. A stream
-// that broke is opened again from the time of the last line on: each line counts once.
+// that broke is opened again from the time of the last line on: each line counts once, and of a long one that had come
+// in part only the rest does.
 class KubeLog {
  public:
   explicit KubeLog(TaskId task) : task_(task) {}
@@ -25,15 +27,20 @@ class KubeLog {
   const std::string& last() const { return last_; }
 
  private:
+  static constexpr size_t kWhole = SIZE_MAX;
+
   void take_line(LineBuffer::Line line, std::vector<TaskEvent>& events);
+  // How many bytes of the line that begins at this time have come before.
+  size_t known_of(const std::string& time);
 
   TaskId task_;
   LineBuffer lines_{64 << 10};
-  bool inside_ = false;   // the last piece did not end its line
-  bool skipped_ = false;  // that line had come before
-  std::string last_;
-  uint64_t count_ = 0;  // of lines with that time
-  uint64_t seen_ = 0;   // of them in this stream
+  bool inside_ = false;  // the last piece did not end its line
+  size_t skip_ = 0;      // bytes of that line that are still to come again
+  std::string last_;     // its time; of that:
+  uint64_t count_ = 0;   // lines that have begun
+  uint64_t seen_ = 0;    // of them in this stream
+  size_t given_ = 0;     // bytes of the last line; kWhole if it has ended
 };
 
 }  // namespace pscloud

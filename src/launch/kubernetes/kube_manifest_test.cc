@@ -168,5 +168,20 @@ TEST(KubeLog, EachLineCountsOnce) {
   EXPECT_THAT(lines, ElementsAre("a", "b", "c", "", "d"));
 }
 
+TEST(KubeLog, OfALongLineThatHadComeInPartTheRestComes) {
+  const std::string time = "2026-11-17T09:19:19.1Z ";
+  const std::string text(200 << 10, 'x');
+  for (const size_t cut : {size_t{10}, size_t{70} << 10, size_t{130} << 10, text.size()}) {
+    KubeLog log({TaskRole::kWorker, 0});
+    std::vector<TaskEvent> events;
+    log.take(time + "a\n" + time + text.substr(0, cut), events);
+    log.begin_stream();
+    log.take(time + "a\n" + time + text + "\n" + time + "b\n", events);
+    std::string all;
+    for (const TaskEvent& event : events) all += event.text + (event.continues ? "" : "\n");
+    EXPECT_EQ(all, "a\n" + text + "\nb\n") << cut;
+  }
+}
+
 }  // namespace
 }  // namespace pscloud

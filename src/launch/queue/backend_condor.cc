@@ -35,6 +35,7 @@ constexpr std::chrono::hours kCertificateTime{24 * 30};
 constexpr const char* kCondorJobKind = "condor_job";
 constexpr const char* kBundleFolder = "bundle";
 constexpr const char* kTlsFolder = "tls";
+constexpr const char* kAgentScript = "agent.sh";
 
 struct CondorOptions {
   std::string shared = {};  // empty: they connect
@@ -66,7 +67,9 @@ Result<> make_private_folder(const std::string& path) {
 class CondorBackend final : public QueueBackend {
  public:
   CondorBackend(CondorOptions options, std::string run_folder)
-      : options_(std::move(options)), run_folder_(std::move(run_folder)), own_folder_(run_folder_ + "/condor") {}
+      : options_(std::move(options)),
+        run_folder_(std::move(run_folder)),
+        own_folder_((run_folder_.empty() ? "RUN" : run_folder_) + "/condor") {}
 
   Result<> check(const Plan& plan) override;
   Result<std::string> preview(const Plan& plan) override;
@@ -77,9 +80,16 @@ class CondorBackend final : public QueueBackend {
  private:
   Now ask_queue(Now now, std::vector<TaskEvent>& events) override;
   void take(const CondorEvent& event, Now now, std::vector<TaskEvent>& events);
-  Result<> meet(const Plan& plan, Ledger& ledger, CondorSubmission& submission);
-  Result<> meet_by_socket(const Plan& plan, CondorSubmission& submission);
-  Result<> add_program(CondorSubmission& submission) const;
+  Result<CondorSubmission> submission_of(const Plan& plan, const std::string& launcher) const;
+  Result<> add_program(const Plan& plan, CondorSubmission& submission) const;
+  Result<std::string> meet_by_socket(const Plan& plan);
+  Result<> bring_program(const Plan& plan) const;
+  // Of the launcher and the agents, if there is a shared disk.
+  std::string meeting_folder(const Plan& plan) const { return fmt::format("{}/{}", options_.shared, plan.job); }
+  std::string bundle_folder(const Plan& plan) const {
+    return fmt::format("{}/{}", options_.shared.empty() ? own_folder_ : meeting_folder(plan), kBundleFolder);
+  }
+  std::string own_path(std::string_view name) const { return fmt::format("{}/{}", own_folder_, name); }
   std::string complaint_of(int process) const;
 
   const CondorOptions options_;
@@ -105,49 +115,79 @@ Result<> CondorBackend::check(const Plan& plan) {
 }
 
 Result<std::string> CondorBackend::preview(const Plan& plan) {
-  CondorSubmission submission;
-  submission.folder = own_folder_;
-  submission.program = options_.program.empty() ? "pscloud" : options_.program;
-  submission.agent = {"queued-task"};
-  return condor_submit_file(plan, submission);
+  return condor_submit_file(plan, TRY(submission_of(plan, "LAUNCHER:PORT")));
 }
 
-Result<> CondorBackend::add_program(CondorSubmission& submission) const {
+// All by name: nothing of it must be there yet. `launcher` is where tasks connect to, if they do.
+Result<CondorSubmission> CondorBackend::submission_of(const Plan& plan, const std::string& launcher) const {
+  CondorSubmission submission;
+  submission.folder = own_folder_;
+  if (options_.shared.empty()) {
+    submission.specs = own_path("spec.");
+    submission.files.push_back(own_path(kTlsFolder));
+    submission.agent = {"queued-task",
+                        "--connect",
+                        launcher,
+                        "--tls-dir",
+                        kTlsFolder,
+                        "--lost-after-ms",
+                        fmt::to_string(options_.times.lost_after.count())};
+  } else {
+    submission.agent = folder_arguments(meeting_folder(plan), options_.times);
+  }
+  TRY(add_program(plan, submission));
+  // In a shared folder they are already.
+  if (options_.shared.empty()) {
+    for (const std::string& file : plan.files) submission.files.push_back(absolute_path(file));
+  }
+  submission.lease_s = static_cast<int>(std::chrono::ceil<seconds>(options_.times.lost_after).count());
+  submission.requirements = options_.requirements;
+  submission.accounting_group = options_.group;
+  if (plan.run_timeout_ms > 0) {
+    // The launcher ends the job; this is for when it cannot.
+    submission.time_max_s = (plan.arrive_timeout_ms + plan.run_timeout_ms + plan.stop_grace_ms) / 1000 + 60;
+  }
+  return submission;
+}
+
+Result<> CondorBackend::add_program(const Plan& plan, CondorSubmission& submission) const {
   if (!options_.program.empty()) {
     submission.program = options_.program;
     return {};
   }
-  const Bundle bundle = TRY(own_bundle());
-  if (!options_.shared.empty()) {
-    const std::string folder = fmt::format("{}/{}", static_cast<FolderWatch&>(*watch_).folder().path(), kBundleFolder);
-    TRY(make_private_folder(folder));
-    TRY(copy_bundle(bundle, folder));
-    std::vector<std::string> words = bundle_command(bundle, folder);
-    submission.program = words.front();
-    submission.agent.insert(submission.agent.begin(), words.begin() + 1, words.end());
+  if (options_.shared.empty()) {
+    submission.program = own_path(kAgentScript);
+    submission.transfer_program = true;
+    submission.files.push_back(bundle_folder(plan));
     return {};
   }
-  const std::string folder = fmt::format("{}/{}", own_folder_, kBundleFolder);
-  TRY(make_private_folder(folder));
-  TRY(copy_bundle(bundle, folder));
+  const std::vector<std::string> words = bundle_command(TRY(own_bundle()), bundle_folder(plan));
+  submission.program = words.front();
+  submission.agent.insert(submission.agent.begin(), words.begin() + 1, words.end());
+  return {};
+}
+
+// To where submission_of() says that it is.
+Result<> CondorBackend::bring_program(const Plan& plan) const {
+  if (!options_.program.empty()) return {};
+  const Bundle bundle = TRY(own_bundle());
+  TRY(make_private_folder(bundle_folder(plan)));
+  TRY(copy_bundle(bundle, bundle_folder(plan)));
+  if (!options_.shared.empty()) return {};
   // HTCondor gives the program another name there, and the loader must keep its own: own_program() knows it by that.
   std::string script = "#!/bin/sh\nexec";
   for (const std::string& word : bundle_command(bundle, kBundleFolder)) {
     script += word.starts_with(kBundleFolder) ? fmt::format(" \"$PWD/{}\"", word) : " " + word;
   }
   const SharedFolder own = TRY(SharedFolder::open(own_folder_));
-  TRY(own.write("agent.sh", script + " \"$@\"\n"));
-  ::chmod(own.path_of("agent.sh").c_str(), S_IRWXU);
-  submission.program = own.path_of("agent.sh");
-  submission.transfer_program = true;
-  submission.files.push_back(folder);
+  TRY(own.write(kAgentScript, script + " \"$@\"\n"));
+  ::chmod(own.path_of(kAgentScript).c_str(), S_IRWXU);
   return {};
 }
 
-// Certificates of a CA that is gone again with this call, an address to come to, and what each task must know.
-Result<> CondorBackend::meet_by_socket(const Plan& plan, CondorSubmission& submission) {
-  const std::string ca = own_folder_ + "/ca", ours = own_folder_ + "/tls-launcher";
-  const std::string theirs = fmt::format("{}/{}", own_folder_, kTlsFolder);
+// Certificates of a CA that is gone again with this call, and what each task must know. The address to come to.
+Result<std::string> CondorBackend::meet_by_socket(const Plan& plan) {
+  const std::string ca = own_path("ca"), ours = own_path("tls-launcher"), theirs = own_path(kTlsFolder);
   TRY(make_ca(ca, plan.job, kCertificateTime));
   TRY(issue_certificate(ca, ours, Role::kScheduler, "launcher", kCertificateTime));
   TRY(issue_certificate(ca, theirs, Role::kWorker, "agent", kCertificateTime));
@@ -165,46 +205,22 @@ Result<> CondorBackend::meet_by_socket(const Plan& plan, CondorSubmission& submi
     if (spec.private_folder.empty()) spec.private_folder = "private";
     TRY(own.write(folder_file::spec(static_cast<int>(number)), task_spec_json(spec)));
   }
-  submission.specs = own.path_of("spec.");
-  submission.files.push_back(theirs);
-  submission.agent = {"queued-task",
-                      "--connect",
-                      Address{host, address.port}.text(),
-                      "--tls-dir",
-                      kTlsFolder,
-                      "--lost-after-ms",
-                      fmt::to_string(options_.times.lost_after.count())};
-  return {};
-}
-
-Result<> CondorBackend::meet(const Plan& plan, Ledger& ledger, CondorSubmission& submission) {
-  if (options_.shared.empty()) return meet_by_socket(plan, submission);
-  const FolderWatch* const watch = TRY(meet_in_folder(plan, options_.shared, options_.times, ledger));
-  submission.agent = folder_arguments(watch->folder().path(), options_.times);
-  return {};
+  return Address{host, address.port}.text();
 }
 
 Result<> CondorBackend::start(const Plan& plan, Ledger& ledger) {
   for (const PlannedTask& task : plan.tasks) tasks_.push_back(task.spec.id);
   TRY(ledger.intend(kFolderKind, {{"path", own_folder_}}));
   TRY(make_private_folder(own_folder_));
-  CondorSubmission submission;
-  submission.folder = own_folder_;
-  TRY(meet(plan, ledger, submission));
-  TRY(add_program(submission));
-  // In a shared folder they are already.
+  std::string launcher;
   if (options_.shared.empty()) {
-    for (const std::string& file : plan.files) submission.files.push_back(absolute_path(file));
+    launcher = TRY(meet_by_socket(plan));
+  } else {
+    TRY(meet_in_folder(plan, options_.shared, options_.times, ledger));
   }
-  submission.lease_s = static_cast<int>(std::chrono::ceil<seconds>(options_.times.lost_after).count());
-  submission.requirements = options_.requirements;
-  submission.accounting_group = options_.group;
-  if (plan.run_timeout_ms > 0) {
-    // The launcher ends the job; this is for when it cannot.
-    submission.time_max_s = (plan.arrive_timeout_ms + plan.run_timeout_ms + plan.stop_grace_ms) / 1000 + 60;
-  }
+  TRY(bring_program(plan));
   const SharedFolder own = TRY(SharedFolder::open(own_folder_));
-  TRY(own.write("submit", TRY(condor_submit_file(plan, submission))));
+  TRY(own.write("submit", TRY(condor_submit_file(plan, TRY(submission_of(plan, launcher))))));
 
   const uint64_t entry = TRY(ledger.intend(kCondorJobKind, {{"batch_name", condor_batch_name(plan)}}));
   const std::string answer = TRY(tool_answer({"condor_submit", "-terse", own.path_of("submit")}, "", kCondorPatience));

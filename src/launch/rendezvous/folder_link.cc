@@ -20,7 +20,7 @@ namespace {
 
 // What is kept when the disk takes nothing: lines stay with the programs from then on.
 constexpr size_t kUnsentBytesMax = size_t{1} << 20;
-constexpr std::chrono::milliseconds kRunningPoll{300};
+constexpr std::chrono::milliseconds kRunningPoll{150};  // as the launcher looks (folder_watch.cc)
 
 }  // namespace
 

@@ -19,8 +19,8 @@ struct FolderTimes {
 };
 
 // The way between an agent and its launcher, or the leader of a rendezvous, by files in a folder that both see
-// (shared_folder.h). The agent looks after 50 ms at first, every 2 s at last while it waits for the others; at least
-// twice a second while its program runs, so that an order to stop does not wait.
+// (shared_folder.h). The agent looks after 50 ms at first, every 2 s at last while it waits for the others; six times a
+// second while its program runs, so that an order to stop does not wait.
 class FolderLink final : public AgentLink {
   using milliseconds = std::chrono::milliseconds;
 

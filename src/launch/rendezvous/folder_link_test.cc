@@ -61,6 +61,36 @@ class FolderLinkTest : public testing::Test {
   std::unique_ptr<FolderWatch> watch_;
 };
 
+TEST_F(FolderLinkTest, AServerHearsOfTheLastWorkersEndAtOnceHoweverLongTheyRan) {
+  const auto server = link(kTheServer);
+  const auto worker = link(kTheWorker);
+  server->say(arrived(kTheServer, 5));
+  worker->say(arrived(kTheWorker, 77));
+  EXPECT_EQ(look().size(), 2U);
+  ASSERT_TRUE(watch_->release({"j1", {{kTheServer, {"10.0.0.1", 5}}, {kTheWorker, {"10.0.0.1", 77}}}}));
+  ASSERT_TRUE(word(*server));
+  constexpr milliseconds kTick{5};
+  for (const auto end = now_ + seconds(20); now_ < end; now_ += kTick) {
+    if (now_ >= watch_->look_again()) watch_->look(now_);
+    EXPECT_FALSE(server->next(now_));
+    worker->next(now_);
+  }
+  worker->say({.kind = EventKind::kExited, .task = kTheWorker});
+  const auto ended = now_;
+  std::optional<LauncherWord> order;
+  for (; !order && now_ < ended + seconds(10); now_ += kTick) {
+    const bool heard = now_ >= watch_->look_again() && !watch_->look(now_).empty();
+    if (heard) {
+      ASSERT_TRUE(watch_->stop(kTheServer, false));
+    }
+    order = server->next(now_);
+  }
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->kind, LauncherWord::Kind::kStop);
+  // A promise of one second leaves the rest to disks and busy machines.
+  EXPECT_LE(now_ - ended, milliseconds(350));
+}
+
 TEST_F(FolderLinkTest, ATaskArrivesIsToldWhoIsWhereAndTellsHowItEnds) {
   const auto worker = link(kTheWorker);
   EXPECT_FALSE(worker->next(now_));

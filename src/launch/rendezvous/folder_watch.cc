@@ -13,8 +13,9 @@ namespace {
 
 // Of one task in one look; the longest message fits.
 constexpr uint64_t kMessageBytesMax = 4 * kAgentLineMax;
-// While programs run, so that the servers hear soon of the last worker's end.
-constexpr std::chrono::milliseconds kRunningLook{300};
+// While programs run: servers are to hear of the last worker's end within a second, and it takes two looks, the
+// other by their agent, and some work on the disk.
+constexpr std::chrono::milliseconds kRunningLook{150};
 // A reader may see a file of NFS grow before its bytes are there.
 constexpr int kUnreadableMax = 100;
 

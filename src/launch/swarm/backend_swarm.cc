@@ -1,37 +1,33 @@
 #include "launch/swarm/backend_swarm.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <set>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "launch/bundle/image_archive.h"
+#include "launch/cloud/user_data.h"
+#include "launch/swarm/machine_image.h"
 #include "launch/swarm/registry_auth.h"
 #include "launch/swarm/swarm_clean.h"
+#include "launch/swarm/swarm_places.h"
 
 namespace pscloud {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookAtTasks{200};
+constexpr milliseconds kLookAtTasks{100};
 constexpr milliseconds kLookAtNodes{2000};
 constexpr milliseconds kOpenAgain{1000};
 constexpr milliseconds kEngineAway{60000};
-constexpr uint64_t kRestOfLogMax = 256 << 20;   // what the stream had not brought yet
-constexpr uint64_t kSwarmFileMax = 500 * 1000;  // of a swarm's secrets and configs
-constexpr uint16_t kHostPortLow = 20000;        // below those that Linux gives out by itself
-constexpr uint16_t kHostPortHigh = 32767;
+constexpr uint64_t kRestOfLogMax = 256 << 20;                   // what the stream had not brought yet
+constexpr uint64_t kSwarmFileMax = 500 * 1000;                  // of a swarm's secrets and configs
 constexpr const char* kNowhere = "nowhere";                     // no node has this id
 constexpr std::string_view kExitWords = "task: non-zero exit";  // says only what the code says
-
-bool is_over(std::string_view state) {
-  return state == "complete" || state == "shutdown" || state == "failed" || state == "rejected" || state == "remove" ||
-         state == "orphaned";
-}
 
 ClusterView view_of(const Plan& plan, const std::map<std::string, SwarmPlace>& places) {
   ClusterView view;
@@ -41,6 +37,13 @@ ClusterView view_of(const Plan& plan, const std::map<std::string, SwarmPlace>& p
   }
   std::ranges::sort(view.tasks, {}, &TaskAddress::id);
   return view;
+}
+
+// What it writes to files without a folder stays for the next run. What is temporary may be large, too.
+void work_in_cache(ContainerTask& container) {
+  container.folder = kMachineCache;
+  const auto is_said = [](const auto& variable) { return variable.first == "TMPDIR"; };
+  if (std::ranges::none_of(container.variables, is_said)) container.variables.emplace_back("TMPDIR", kMachineCache);
 }
 
 std::string why_rejected(const std::string& image, const std::string& node, const std::string& why) {
@@ -57,9 +60,14 @@ Result<std::unique_ptr<Backend>> make_swarm_backend(const Cluster& cluster, cons
   return std::make_unique<SwarmBackend>(TRY(read_swarm_options(cluster)));
 }
 
+Result<EngineAddress> SwarmBackend::find_manager(const std::string& host) const {
+  const Host* manager = options_.machines.find(options_.machines.manager);
+  return manager == nullptr ? find_engine(host) : engine_of_machine(*manager, options_.machines.ssh_config);
+}
+
 Result<> SwarmBackend::connect() {
   if (engine_) return {};
-  engine_ = std::make_unique<DockerEngine>(TRY(find_engine(options_.host)));
+  engine_ = std::make_unique<DockerEngine>(TRY(find_manager(options_.host)));
   streams_ = std::make_unique<HttpStreams>(engine_->address().http);
   return {};
 }
@@ -82,6 +90,7 @@ Result<> SwarmBackend::check(const Plan& plan) {
     for (const JsonValue& manager : swarm["RemoteManagers"].items()) managers += " " + manager["Addr"].text();
     return invalid("the Docker engine at {} is only a worker of its swarm; name a manager:{}", where, managers);
   }
+  if (options_.machines.known() && options_.host_network) TRY(find_places(*engine_, plan, options_, "host"));
   return {};
 }
 
@@ -104,41 +113,6 @@ Result<std::string> SwarmBackend::preview(const Plan& plan) {
   return text;
 }
 
-// On an overlay network each task has a name, and all the same port. On the nodes' own each has a node, chosen here
-// since its address must be known, and a port that no other job of ours has there.
-Result<std::map<std::string, SwarmPlace>> SwarmBackend::find_places(const Plan& plan, const std::string& network) {
-  std::map<std::string, SwarmPlace> places;
-  if (!options_.host_network) {
-    for (const PlannedTask& task : plan.tasks) {
-      places[task.spec.id.text()] = {network, "", {task.spec.id.text(), options_.port}};
-    }
-    return places;
-  }
-  const JsonValue nodes = TRY(engine_->get("/nodes"));
-  std::vector<std::pair<std::string, std::string>> usable;  // id, address
-  for (const JsonValue& node : nodes.items()) {
-    if (node["Status"]["State"].text() != "ready" || node["Spec"]["Availability"].text() != "active") continue;
-    usable.emplace_back(node["ID"].text(), node["Status"]["Addr"].text());
-  }
-  if (usable.empty()) return unavailable("no node of the swarm is ready and active");
-  const JsonValue services = TRY(engine_->get("/services", {{"filters", engine_filter("label", kSwarmPortLabel)}}));
-  std::set<std::string> taken;
-  for (const JsonValue& service : services.items()) taken.insert(service["Spec"]["Labels"][kSwarmPortLabel].text());
-  const int range = kHostPortHigh - kHostPortLow + 1;
-  int next = static_cast<int>(Random::from_system().below(static_cast<uint64_t>(range)));
-  int tried = 0;
-  for (size_t i = 0; i < plan.tasks.size(); ++i) {
-    uint16_t port = 0;
-    do {
-      if (++tried > range) return unavailable("no port from {} to {} is free", kHostPortLow, kHostPortHigh);
-      port = static_cast<uint16_t>(kHostPortLow + next++ % range);
-    } while (taken.contains(std::to_string(port)));
-    const auto& [id, address] = usable[i % usable.size()];
-    places[plan.tasks[i].spec.id.text()] = {"host", id, {address, port}};
-  }
-  return places;
-}
-
 // `kind`: "secret" or "config".
 Result<std::vector<SwarmFile>> SwarmBackend::make_files(const Plan& plan, const std::string& kind,
                                                         const std::vector<ContainerTask::File>& files) {
@@ -159,7 +133,13 @@ Result<std::vector<SwarmFile>> SwarmBackend::make_files(const Plan& plan, const 
 
 Result<> SwarmBackend::make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
                                     const std::vector<SwarmFile>& configs) {
-  const ContainerTask container = container_task(*plan_, view, planned);
+  ContainerTask container = container_task(*plan_, view, planned);
+  if (!own_image_id_.empty() && is_own_image(container.image)) {
+    container.image = own_image_id_;
+    const bool has_cache =
+        std::ranges::find(options_.mounts, kMachineCache, &ContainerMount::target) != options_.mounts.end();
+    if (has_cache) work_in_cache(container);
+  }
   const auto secrets = TRY(make_files(*plan_, "secret", container.secrets));
   const std::string spec = swarm_service_json(*plan_, planned, container, options_, place, secrets, configs);
   const HttpHeaders auth{{"x-registry-auth", TRY(registry_auth(split_image_name(container.image).registry))}};
@@ -175,24 +155,44 @@ Result<> SwarmBackend::make_service(const PlannedTask& planned, const ClusterVie
   return {};
 }
 
+// To the machines that have a task of it; to all if the swarm chooses.
+Result<> SwarmBackend::bring_own_image(const Plan& plan) {
+  const auto ours = [](const PlannedTask& task) { return is_own_image(task.image); };
+  const auto first = std::ranges::find_if(plan.tasks, ours);
+  if (first == plan.tasks.end()) return {};
+  std::vector<Host> machines;
+  for (const Host& host : options_.machines.hosts) {
+    const auto is_there = [&](const PlannedTask& task) { return ours(task) && task.host == host.name; };
+    if (!options_.host_network || std::ranges::any_of(plan.tasks, is_there)) machines.push_back(host);
+  }
+  own_image_id_ = TRY(load_own_image(machines, options_.machines.ssh_config, first->image));
+  return {};
+}
+
 Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
   TRY(connect());
   plan_ = &plan;
+  if (options_.machines.known()) {
+    if (options_.machines.idle_s > 0) keeper_ = std::make_unique<MachineKeeper>(options_.machines);
+    TRY(bring_own_image(plan));
+  }
   const auto files = TRY(container_files(plan, kSwarmFileMax));
   TRY(ledger.intend(kSwarmEntry, {{"host", engine_->address().text}, {"job", plan.job}}));
   own_node_ = TRY(engine_->get("/info"))["Swarm"]["NodeID"].text();
   const JsonValue nodes = TRY(engine_->get("/nodes"));
-  for (const JsonValue& node : nodes.items()) nodes_[node["ID"].text()] = node["Description"]["Hostname"].text();
+  for (const JsonValue& node : nodes.items()) nodes_[node["ID"].text()] = name_of_node(node);
   std::string network;
   if (!options_.host_network) {
     network = TRY(engine_->post("/networks/create", swarm_network_json(plan)))["Id"].text();
   }
   const auto configs = TRY(make_files(plan, "config", files));
-  const auto places = TRY(find_places(plan, network));
+  const auto places = TRY(find_places(*engine_, plan, options_, network));
   const ClusterView view = view_of(plan, places);
   for (const PlannedTask& task : plan.tasks) {
     TRY(make_service(task, view, places.at(task.spec.id.text()), configs));
   }
+  sampler_ = std::make_unique<SwarmSampler>();
+  if (!options_.socket.empty()) signals_ = std::make_unique<NodeSignals>(*engine_, plan, options_.socket);
   answered_at_ = std::chrono::steady_clock::now();
   open_logs(answered_at_);
   return {};
@@ -206,22 +206,24 @@ Result<> SwarmBackend::stop(TaskId id, bool at_once) {
   const auto found = tasks_.find(id);
   if (found == tasks_.end() || found->second.over || found->second.last) return {};
   Task& task = found->second;
-  const bool first = !std::exchange(task.stopping, true);
+  task.stopping = true;
   if (!task.running) return engine_->remove("/services/" + task.service);
-  // By the engine that we speak to it goes at once; a swarm would wait up to three seconds.
+  const char* const signal = at_once ? "SIGKILL" : "SIGTERM";
   if (task.node == own_node_ && !task.container.empty()) {
-    const auto sent = engine_->post(fmt::format("/containers/{}/kill", task.container), "",
-                                    {{"signal", at_once ? "SIGKILL" : "SIGTERM"}});
+    const auto sent = engine_->post(fmt::format("/containers/{}/kill", task.container), "", {{"signal", signal}});
     if (sent) return {};
     log_debug("{}: {}", id.text(), sent.error().message);  // it has just ended, say
+  } else if (signals_ && signals_->send(id, task.node, task.container, signal, std::chrono::steady_clock::now())) {
+    return {};
   }
-  // Its engine sends SIGKILL after the grace that the service was made with; a swarm knows no way to have it sooner.
-  return first ? end_elsewhere(task) : Result<>();
+  return end_by_swarm(task);
 }
 
-// On other nodes only the swarm itself can end a task: it does when the service wants to be where no node is. Unlike
-// one whose service is removed or scaled down, such a task stays as it ended, with its log.
-Result<> SwarmBackend::end_elsewhere(const Task& task) {
+// The slow way: a swarm ends a task when its service wants to be where no node is. Unlike one whose service is removed
+// or scaled down, such a task stays as it ended, with its log. Its engine sends SIGKILL after the grace that the
+// service was made with; a swarm knows no way to have it sooner.
+Result<> SwarmBackend::end_by_swarm(Task& task) {
+  if (std::exchange(task.to_nowhere, true)) return {};
   const std::string path = "/services/" + task.service;
   const JsonValue service = TRY(engine_->get(path));
   const std::string version = fmt::to_string(service["Version"]["Index"].integer());
@@ -230,6 +232,16 @@ Result<> SwarmBackend::end_elsewhere(const Task& task) {
     return engine_->remove(path);
   }
   return {};
+}
+
+void SwarmBackend::send_signals(Time now) {
+  if (!signals_) return;
+  signals_->begin(now);
+  for (const TaskId id : signals_->take_failed()) {
+    Task& task = tasks_.at(id);
+    if (task.over || task.last) continue;
+    if (const auto told = end_by_swarm(task); !told) log_warning("{}: {}", id.text(), told.error().message);
+  }
 }
 
 void SwarmBackend::open_logs(Time now) {
@@ -274,6 +286,7 @@ void SwarmBackend::finish_ended(Events& events) {
     if (task.over || !task.last) continue;
     read_rest_of_log(id, task, events);
     task.over = true;
+    sampler_->forget(id);
     events.push_back(*std::move(task.last));
     // At once: a swarm that elects a new manager would start it again. What fails here is found by clean().
     if (const auto removed = engine_->remove("/services/" + task.service); !removed) {
@@ -304,6 +317,24 @@ void SwarmBackend::take_end(TaskId id, Task& task, const JsonValue& state, Event
   task.last = {.kind = TaskEvent::Kind::kLost, .task = id, .text = reason};
 }
 
+// Its node's engine tells what it uses, if we reach that: all of machines that we know, else only the one we speak to.
+void SwarmBackend::watch_container(TaskId id, const Task& task) {
+  if (task.container.empty()) return;
+  if (const Host* machine = options_.machines.find(nodes_[task.node])) {
+    sampler_->watch(id, task.container, task.node, engine_of_machine(*machine, options_.machines.ssh_config));
+  } else if (task.node == own_node_) {
+    if (const auto engine = find_manager(options_.host)) sampler_->watch(id, task.container, task.node, *engine);
+  }
+}
+
+// Now, since a signal that is sent later should find the way known.
+void SwarmBackend::meet_node(TaskId id, const Task& task) {
+  if (!signals_ || task.node == own_node_ || task.container.empty()) return;
+  const std::string& named = plan_->find(id)->image;
+  const bool is_ours = !own_image_id_.empty() && is_own_image(named);
+  signals_->meet(task.node, task.container, is_ours ? own_image_id_ : named, std::chrono::steady_clock::now());
+}
+
 void SwarmBackend::take_state(TaskId id, Task& task, const JsonValue& state, Events& events) {
   const std::string& word = state["Status"]["State"].text();
   task.container = state["Status"]["ContainerStatus"]["ContainerID"].text();
@@ -316,6 +347,8 @@ void SwarmBackend::take_state(TaskId id, Task& task, const JsonValue& state, Eve
       word == "running" || word == "complete" || state["Status"]["ContainerStatus"]["ExitCode"].integer() > 0;
   if (!task.running && has_run) {
     task.running = true;
+    watch_container(id, task);
+    if (!is_over(word)) meet_node(id, task);
     events.push_back(
         {.kind = TaskEvent::Kind::kArrived, .task = id, .host = nodes_[task.node], .address = task.address});
     events.push_back({.kind = TaskEvent::Kind::kRunning, .task = id, .host = nodes_[task.node]});
@@ -334,6 +367,7 @@ void SwarmBackend::take_state(TaskId id, Task& task, const JsonValue& state, Eve
 Result<> SwarmBackend::look_at_tasks(Events& events) {
   const JsonValue states = TRY(
       engine_->get("/tasks", {{"filters", engine_filter("label", fmt::format("{}={}", kSwarmJobLabel, plan_->job))}}));
+  if (signals_) signals_->look(states, std::chrono::steady_clock::now());
   std::set<TaskId> seen;
   for (const JsonValue& state : states.items()) {
     const auto id = ids_.find(state["ServiceID"].text());
@@ -360,7 +394,7 @@ Result<> SwarmBackend::look_at_nodes() {
   const JsonValue nodes = TRY(engine_->get("/nodes"));
   std::set<std::string> down;
   for (const JsonValue& node : nodes.items()) {
-    nodes_[node["ID"].text()] = node["Description"]["Hostname"].text();
+    nodes_[node["ID"].text()] = name_of_node(node);
     if (node["Status"]["State"].text() == "down") down.insert(node["ID"].text());
   }
   for (auto& [id, task] : tasks_) {
@@ -390,8 +424,10 @@ Result<std::vector<TaskEvent>> SwarmBackend::wait(Time deadline, int wake_fd) {
   Events events;
   while (true) {
     const Time now = std::chrono::steady_clock::now();
+    send_signals(now);
     TRY(look_if_due(now, events));
     finish_ended(events);
+    for (TaskEvent& sample : sampler_->take()) events.push_back(std::move(sample));
     open_logs(now);
     const Time until = events.empty() ? std::min(deadline, look_at_tasks_) : now;
     auto arrived = streams_->wait(until, wake_fd);
@@ -404,8 +440,17 @@ Result<std::vector<TaskEvent>> SwarmBackend::wait(Time deadline, int wake_fd) {
 
 Result<std::vector<std::string>> SwarmBackend::clean(const Plan& plan, Ledger& ledger) {
   streams_.reset();
+  signals_.reset();
   engine_.reset();
-  return clean_swarm(plan, ledger);
+  keeper_.reset();
+  sampler_.reset();
+  const std::string& config = options_.machines.ssh_config;
+  if (options_.machines.known() && !config.empty() && ::access(config.c_str(), F_OK) != 0) {
+    // `cluster down` removes what it has of a cluster when nothing is left of its machines.
+    for (const LedgerEntry& entry : ledger.remaining()) TRY(ledger.gone(entry.number));
+    return std::vector<std::string>();
+  }
+  return clean_swarm(plan, ledger, [this](const std::string& host) { return find_manager(host); });
 }
 
 Result<std::vector<std::string>> SwarmBackend::shell(const Plan& plan, TaskId id) {
@@ -417,12 +462,15 @@ Result<std::vector<std::string>> SwarmBackend::shell(const Plan& plan, TaskId id
     const std::string& container = state["Status"]["ContainerStatus"]["ContainerID"].text();
     const JsonValue info = TRY(engine_->get("/info"));
     const std::string& node = state["NodeID"].text();
+    const JsonValue where = TRY(engine_->get("/nodes/" + node));
+    if (const Host* machine = options_.machines.find(name_of_node(where))) {
+      return machine_shell(*machine, options_.machines.ssh_config, container);
+    }
     std::vector<std::string> inside{"docker", "exec", "-it", container, "sh"};
     if (info["Swarm"]["NodeID"].text() == node) {
       inside.insert(inside.begin() + 1, {"--host", engine_->address().text});
       return inside;
     }
-    const JsonValue where = TRY(engine_->get("/nodes/" + node));
     std::vector<std::string> command{"ssh", "-t", where["Status"]["Addr"].text()};
     command.insert(command.end(), inside.begin(), inside.end());
     return command;

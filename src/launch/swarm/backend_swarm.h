@@ -9,7 +9,10 @@
 #include "io/http_client_streams.h"
 #include "launch/backend.h"
 #include "launch/swarm/docker_engine.h"
+#include "launch/swarm/machine_keeper.h"
+#include "launch/swarm/node_signals.h"
 #include "launch/swarm/swarm_log.h"
+#include "launch/swarm/swarm_sampler.h"
 #include "launch/swarm/swarm_spec.h"
 
 namespace pscloud {
@@ -50,12 +53,14 @@ class SwarmBackend final : public Backend {
     bool running = false;
     std::optional<TaskEvent> last = {};  // it has ended; told once its log has come
     bool stopping = false;               // it was told to end
+    bool to_nowhere = false;             // by the swarm
     bool over = false;                   // its end was told
   };
   using Events = std::vector<TaskEvent>;
 
+  Result<EngineAddress> find_manager(const std::string& host) const;
   Result<> connect();
-  Result<std::map<std::string, SwarmPlace>> find_places(const Plan& plan, const std::string& network);
+  Result<> bring_own_image(const Plan& plan);
   Result<std::vector<SwarmFile>> make_files(const Plan& plan, const std::string& kind,
                                             const std::vector<ContainerTask::File>& files);
   Result<> make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
@@ -65,8 +70,11 @@ class SwarmBackend final : public Backend {
   void take_log(HttpStreams::Event event, Events& events);
   void read_rest_of_log(TaskId id, Task& task, Events& events);
   void finish_ended(Events& events);
-  Result<> end_elsewhere(const Task& task);
+  Result<> end_by_swarm(Task& task);
+  void send_signals(Time now);
   Result<> look_at_tasks(Events& events);
+  void watch_container(TaskId id, const Task& task);
+  void meet_node(TaskId id, const Task& task);
   void take_state(TaskId id, Task& task, const JsonValue& state, Events& events);
   void take_end(TaskId id, Task& task, const JsonValue& state, Events& events);
   Result<> look_at_nodes();
@@ -75,8 +83,12 @@ class SwarmBackend final : public Backend {
   const SwarmOptions options_;
   std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<HttpStreams> streams_;
-  const Plan* plan_ = nullptr;  // borrowed at start()
-  std::string own_node_;        // of the engine that we speak to
+  std::unique_ptr<MachineKeeper> keeper_;  // of machines that end themselves
+  std::unique_ptr<SwarmSampler> sampler_;  // from start() on
+  std::unique_ptr<NodeSignals> signals_;   // from start() on, unless the user does not want it
+  std::string own_image_id_;               // as engines call it; empty: it was not brought
+  const Plan* plan_ = nullptr;             // borrowed at start()
+  std::string own_node_;                   // of the engine that we speak to
   std::map<TaskId, Task> tasks_;
   std::map<std::string, std::string> nodes_;  // id: host name
   std::map<std::string, SwarmFile> secrets_;  // by content, since many tasks have the same
@@ -92,6 +104,10 @@ inline constexpr BackendOption kSwarmOptions[] = {
     {"port", "of each task on the overlay network [20000]"},
     {"user", "of the programs, and who may read their secrets: numbers, 1000:1000 [the image's]"},
     {"mount", "SOURCE:/PATH or SOURCE:/PATH:ro, a path of the nodes or a volume; may be said again"},
+    {"manager", "the name of one of the hosts of the cluster file, which are its nodes and reached by ssh"},
+    {"ssh_config", "a file for ssh -F, with manager"},
+    {"idle", "seconds after which the hosts end themselves unless they hear a word, with manager"},
+    {"socket", "of the engines on their nodes, by which tasks get SIGTERM at once; off [/var/run/docker.sock]"},
     {"init", "off: the program is process 1, which gets no SIGTERM unless it asks for it [on]"},
 };
 Result<std::unique_ptr<Backend>> make_swarm_backend(const Cluster& cluster, const std::string& run_folder);

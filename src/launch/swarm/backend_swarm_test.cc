@@ -21,6 +21,10 @@ using testing::StartsWith;
 // A log with one line.
 const std::string kBye = std::string("\1\0\0\0\0\0\0\x23", 8) + "2026-11-17T09:19:19.547457094Z bye\n";
 
+// The answer of an engine to what a call has asked.
+const std::string kImage =
+    std::string("\1\0\0\0\0\0\0\x39", 8) + "2026-11-17T09:19:19.547457094Z [{\"ImageID\":\"sha256:5e\"}]\n";
+
 // An engine that answers as tests want; tests/cluster/swarm_test.py has real ones.
 class SwarmBackendTest : public testing::Test {
  protected:
@@ -55,6 +59,11 @@ class SwarmBackendTest : public testing::Test {
           200, R"([{"ID":"n1","Description":{"Hostname":"node1"},"Status":{"State":")" + node_state_ + "\"}}]");
     }
     if (is("POST /networks/create")) return ScriptedHttpServer::text(201, R"({"Id":"net1"})");
+    if (is("POST /configs/create") && calls_) return ScriptedHttpServer::text(201, R"({"ID":"program"})");
+    if (is("POST /services/create") && request.find("/pscloud-engine-call") != std::string::npos) {
+      return make_call(request.find("/kill?signal=") != std::string::npos);
+    }
+    if (is("GET /services/call/logs")) return ScriptedHttpServer::text(200, kImage);
     if (is("POST /services/create")) return ScriptedHttpServer::text(201, R"({"ID":"s1"})");
     if (is("GET /services/s1/logs")) return ScriptedHttpServer::text(200, log_);
     if (is("GET /services/s1 ")) return ScriptedHttpServer::text(200, R"({"ID":"s1","Version":{"Index":17}})");
@@ -70,6 +79,17 @@ class SwarmBackendTest : public testing::Test {
     if (is("GET /")) return ScriptedHttpServer::text(200, "[]");
     if (is("DELETE /services/s1")) services_ = tasks_ = "[]";
     return ScriptedHttpServer::text(200, "");
+  }
+
+  // A call that is done at once; the task ends by its signals.
+  std::string make_call(bool signals) {
+    tasks_.pop_back();
+    if (signals) {
+      tasks_ = R"([{"ID":"t1","ServiceID":"s1","NodeID":"n2","Status":{"State":"complete"}})";
+      log_ = kBye;
+    }
+    tasks_ += R"(,{"ID":"t9","ServiceID":"call","NodeID":"n2","Status":{"State":"complete"}}])";
+    return ScriptedHttpServer::text(201, R"({"ID":"call"})");
   }
 
   void set_task(const std::string& status) {
@@ -103,6 +123,7 @@ class SwarmBackendTest : public testing::Test {
   std::string services_ = R"([{"ID":"s1","Spec":{"Name":"r-j1-worker-0","Labels":{"pscloud.job":"j1"}}},
                               {"ID":"other","Spec":{"Name":"precious","Labels":{"pscloud.job":"j2"}}}])";
   std::string log_;
+  bool calls_ = false;  // its nodes can be asked
   ScriptedHttpServer engine_;
 };
 
@@ -172,6 +193,19 @@ TEST_F(SwarmBackendTest, WhatIsStoppedIsReadToItsLastLine) {
   EXPECT_THAT(engine_.requests(), Contains(HasSubstr("node.id==nowhere")));
 }
 
+TEST_F(SwarmBackendTest, ATaskOfAnotherNodeGetsItsSignalByACallThere) {
+  node_ = "n2";
+  SwarmBackend swarm = backend();
+  ASSERT_TRUE(swarm.start(plan_, ledger_));
+  set_task(R"({"State":"running","ContainerStatus":{"ContainerID":"c1"}})");
+  calls_ = true;
+  events_until(swarm, TaskEvent::Kind::kRunning);
+  for (const bool at_once : {false, true}) ASSERT_TRUE(swarm.stop({TaskRole::kWorker, 0}, at_once));
+  EXPECT_EQ(events_until(swarm, TaskEvent::Kind::kExited).front().text, "bye");
+  EXPECT_THAT(engine_.requests(), Contains(HasSubstr(R"("POST /containers/c1/kill?signal=SIGTERM","POST /cont)")));
+  EXPECT_THAT(engine_.requests(), testing::Not(Contains(HasSubstr("node.id==nowhere"))));
+}
+
 TEST_F(SwarmBackendTest, WhatIsNotTextIsRefusedBeforeAnythingIsMade) {
   plan_.tasks[0].spec.command = {"cat", "\xff"};
   EXPECT_THAT(backend().check(plan_).error().message, HasSubstr("the argument '\\xff' of worker-0 is not UTF-8"));
@@ -191,6 +225,19 @@ TEST_F(SwarmBackendTest, CleansAfterAnotherProcessAndTouchesOnlyWhatIsOurs) {
   EXPECT_TRUE(ledger_.remaining().empty());
   EXPECT_THAT(engine_.requests(), Contains(StartsWith("DELETE /services/s1 ")));
   EXPECT_THAT(engine_.requests(), testing::Not(Contains(StartsWith("DELETE /services/other "))));
+}
+
+TEST_F(SwarmBackendTest, NothingIsLeftOfAJobWhoseMachinesAreGone) {
+  {
+    SwarmBackend killed = backend();
+    ASSERT_TRUE(killed.start(plan_, ledger_));
+  }
+  SwarmOptions options;
+  options.machines.hosts.emplace_back();
+  options.machines.ssh_config = folder_ + "/removed_with_the_cluster";
+  SwarmBackend swarm(options);
+  EXPECT_THAT(swarm.clean(plan_, ledger_).value(), ElementsAre());
+  EXPECT_TRUE(ledger_.remaining().empty());
 }
 
 TEST_F(SwarmBackendTest, SaysWhatIsMissingBeforeAnythingIsMade) {

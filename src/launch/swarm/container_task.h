@@ -15,6 +15,7 @@ struct ContainerTask {
   std::string image;
   std::vector<std::string> arguments;  // empty: the image's own
   Variables variables;                 // each name once
+  std::string folder = {};             // where it works; empty: where the image says
   struct File {
     std::string path;
     std::string content;

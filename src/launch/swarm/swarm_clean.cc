@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "launch/swarm/docker_engine.h"
 #include "launch/swarm/swarm_spec.h"
 
 namespace pscloud {
@@ -107,11 +106,11 @@ class SwarmCleaner {
 
 }  // namespace
 
-Result<std::vector<std::string>> clean_swarm(const Plan& plan, Ledger& ledger) {
+Result<std::vector<std::string>> clean_swarm(const Plan& plan, Ledger& ledger, const FindEngine& find) {
   std::vector<std::string> left;
   for (LedgerEntry& entry : ledger.remaining()) {
     if (entry.kind != kSwarmEntry) continue;
-    DockerEngine engine(TRY(find_engine(entry.what["host"])));
+    DockerEngine engine(TRY(find(entry.what["host"])));
     const auto more = TRY(SwarmCleaner(engine, entry.what["job"], milliseconds(plan.stop_grace_ms)).clean());
     if (more.empty()) TRY(ledger.gone(entry.number));
     left.insert(left.end(), more.begin(), more.end());

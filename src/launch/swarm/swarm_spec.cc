@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kNanosPerMs = 1000000;
 constexpr int64_t kNanoCpus = 1000000000;
 constexpr int kOwnerReads = 0400;
+constexpr int kAllExecute = 0555;
 
 void write_labels(JsonWriter& json, const Plan& plan, std::string_view task = {}, uint16_t port = 0) {
   json.key("Labels").begin_object().field(kSwarmJobLabel, plan.job).field("pscloud.run", plan.run);
@@ -84,7 +85,13 @@ Result<SwarmOptions> read_swarm_options(const Cluster& cluster) {
   const std::string init = option_of(cluster, "init");
   if (!init.empty() && init != "on" && init != "off") return invalid("swarm:init={}: it is on or off", init);
   options.init = init != "off";
+  const std::string socket = option_of(cluster, "socket");
+  if (!socket.empty() && socket != "off" && !socket.starts_with('/')) {
+    return invalid("swarm:socket={}: it is a path on the nodes, or off", socket);
+  }
+  if (!socket.empty()) options.socket = socket == "off" ? "" : socket;
   options.mounts = TRY(container_mounts(cluster));
+  options.machines = TRY(read_swarm_machines(cluster));
   return options;
 }
 
@@ -136,7 +143,8 @@ std::string swarm_service_json(const Plan& plan, const PlannedTask& task, const 
   std::vector<std::string> variables;
   for (const auto& [name, value] : container.variables) variables.push_back(name + "=" + swarm_literal(value));
   write_strings(json, "Env", variables);
-  if (!configs.empty()) json.field("Dir", kContainerFiles);
+  const std::string folder = configs.empty() ? container.folder : kContainerFiles;
+  if (!folder.empty()) json.field("Dir", folder);
   if (!options.user.empty()) json.field("User", options.user);
   if (!options.host_network) json.field("Hostname", container.name);
   json.field("Init", options.init).field("StopGracePeriod", plan.stop_grace_ms * kNanosPerMs);
@@ -163,6 +171,51 @@ std::string swarm_service_json(const Plan& plan, const PlannedTask& task, const 
   // One name, one address: nothing stands between two tasks.
   json.key("EndpointSpec").begin_object().field("Mode", "dnsrr").end_object();
   return json.end_object().text();
+}
+
+std::string swarm_call_json(const Plan& plan, std::string_view name, const std::string& node, const std::string& image,
+                            const SwarmFile& program, const std::string& socket,
+                            const std::vector<std::string>& requests) {
+  constexpr const char* kSocketThere = "/run/pscloud-engine.sock";
+  JsonWriter json;
+  json.begin_object().field("Name", swarm_name(plan, name));
+  write_labels(json, plan);
+  json.key("TaskTemplate").begin_object();
+
+  json.key("ContainerSpec").begin_object().field("Image", image);
+  write_labels(json, plan);
+  std::vector<std::string> words{program.path, kSocketThere};
+  words.insert(words.end(), requests.begin(), requests.end());
+  write_strings(json, "Command", words);
+  json.field("User", "0").field("Init", false).field("ReadOnly", true).field("StopGracePeriod", 0);
+  write_strings(json, "CapabilityDrop", {"ALL"});
+  json.key("Healthcheck").begin_object();
+  write_strings(json, "Test", {"NONE"});
+  json.end_object();
+  write_mounts(json, {{socket, kSocketThere, true}});
+  json.key("Configs").begin_array().begin_object();
+  json.field("ConfigID", program.id).field("ConfigName", program.name).key("File").begin_object();
+  json.field("Name", program.path).field("UID", "0").field("GID", "0").field("Mode", kAllExecute);
+  json.end_object().end_object().end_array();
+  json.end_object();
+
+  json.key("RestartPolicy").begin_object().field("Condition", "none").end_object();
+  json.key("Placement").begin_object();
+  write_strings(json, "Constraints", {"node.id==" + node});
+  json.end_object();
+  // It uses none; to make one of its own would take half of the time.
+  json.key("Networks").begin_array().begin_object().field("Target", "host").end_object().end_array();
+  json.key("LogDriver").begin_object().field("Name", "json-file").end_object();
+  json.end_object();
+
+  json.key("Mode").begin_object().key("Replicated").begin_object().field("Replicas", 1).end_object().end_object();
+  json.key("EndpointSpec").begin_object().field("Mode", "dnsrr").end_object();
+  return json.end_object().text();
+}
+
+bool is_over(std::string_view state) {
+  return state == "complete" || state == "shutdown" || state == "failed" || state == "rejected" || state == "remove" ||
+         state == "orphaned";
 }
 
 }  // namespace pscloud

@@ -1,0 +1,234 @@
+#include "launch/cloud/cloud_replace.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "launch/cloud/cloud_folder.h"
+#include "launch/cloud/cloud_prices.h"
+#include "launch/cloud/cloud_sweep.h"
+#include "launch/cloud/machine_order.h"
+#include "launch/cloud/machine_wait.h"
+#include "launch/cloud/patience.h"
+#include "launch/cloud/user_data.h"
+#include "launch/host/ssh_connection.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kToLock{60};
+constexpr std::chrono::seconds kCapacityPause{5};
+constexpr std::chrono::seconds kToEndOne{60};
+
+std::string next_name(const CloudState& state, const std::string& role) {
+  int next = 0;
+  for (const CloudMachine& machine : state.machines) {
+    int number = 0;
+    const size_t dash = machine.name.rfind('-');
+    if (machine.role == role && parse_number(machine.name.substr(dash + 1), 0, 1 << 20, number)) {
+      next = std::max(next, number + 1);
+    }
+  }
+  return fmt::format("{}-{}", role, next);
+}
+
+class Replacement {
+ public:
+  Replacement(std::string cluster, std::string lost, const ReplaceOptions& options)
+      : cluster_(std::move(cluster)),
+        lost_(std::move(lost)),
+        options_(options),
+        deadline_(steady_clock::now() + options.timeout) {}
+
+  Result<Host> run() {
+    TRY(find_or_order());
+    auto host = get_ready();
+    if (!host && is_ours_) abandon();
+    return host;
+  }
+
+ private:
+  // For a moment: who brings the cluster down waits for it, or is waited for.
+  Result<RunFolder> lock_cluster(const std::function<bool()>& cancelled) const {
+    RunFolder folder = TRY(open_cloud_folder(cluster_));
+    Patience patience(steady_clock::now() + kToLock, cancelled);
+    while (true) {
+      auto locked = folder.lock();
+      if (locked) return folder;
+      if (patience.is_over()) return locked.error();
+      TRY(patience.pause());
+    }
+  }
+
+  Result<CloudState> read_up(const RunFolder& folder) const {
+    CloudState state = TRY(read_cloud_state(folder));
+    if (state.step != "up") return unavailable("the cluster '{}' is being taken down", cluster_);
+    return state;
+  }
+
+  Result<> find_or_order() {
+    while (true) {
+      const MachineAnswer answer = TRY(try_order());
+      if (!machine_.instance.empty()) return {};
+      if (!answer.no_capacity || steady_clock::now() + kCapacityPause >= deadline_) return answer.error;
+      if (!said_no_capacity_) options_.say(answer.error.message + "; it is asked for again and again");
+      said_no_capacity_ = true;
+      Patience patience(steady_clock::now() + kCapacityPause, options_.cancelled);
+      while (!patience.is_over()) TRY(patience.pause());
+    }
+  }
+
+  Result<MachineAnswer> try_order() {
+    const RunFolder folder = TRY(lock_cluster(options_.cancelled));
+    CloudState state = TRY(read_up(folder));
+    // Another run may have been faster.
+    const auto made = std::ranges::find(state.machines, lost_, &CloudMachine::instead_of);
+    if (made != state.machines.end()) {
+      machine_ = *made;
+      plan_ = state.plan;
+      return MachineAnswer{.instance = made->instance};
+    }
+    const CloudMachine lost = TRY(find_machine(state, lost_));
+    const auto group = std::ranges::find(state.plan.groups, lost.role, &CloudPlan::Group::role);
+    if (group == state.plan.groups.end()) return corrupt("the plan of '{}' has no {}", cluster_, lost.role);
+    plan_ = state.plan;
+    if (::access(folder.path(kSetupFile).c_str(), F_OK) == 0) plan_.setup = TRY(folder.read(kSetupFile));
+    AwsApi api = TRY(open_api(options_.cancelled));
+    Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));
+    MachineOrder order{.subnet = plan_.subnet,
+                       .security_group = TRY(own_thing(api, "security_group")),
+                       .user_data = TRY(user_data(plan_)),
+                       .token = fmt::format("pscloud-{}-{}-{}", plan_.id, lost.instance, ++orders_)};
+    if (order.subnet.empty()) order.subnet = TRY(own_thing(api, "subnet"));
+    MachineGroup one = *group;
+    one.count = 1;
+    MachineAnswer answer = TRY(order_machines(api, ledger, plan_, one, order));
+    if (answer.no_capacity && one.spot && plan_.on_demand_fallback) {
+      options_.say(answer.error.message + "; one on demand is asked for");
+      one.spot = false;
+      order.token += "-on-demand";
+      answer = TRY(order_machines(api, ledger, plan_, one, order));
+    }
+    if (answer.instance.empty()) return answer;
+    is_ours_ = true;
+    machine_ = {.name = next_name(state, lost.role),
+                .role = lost.role,
+                .instance = answer.instance,
+                .private_address = "",
+                .public_address = "",
+                .spot = one.spot,
+                .instead_of = lost_,
+                .dollars_per_hour = {}};
+    if (one.spot != group->spot) {
+      machine_.dollars_per_hour = ask_price(api, one.type, one.spot, plan_.zone).dollars;
+    }
+    options_.say(fmt::format("{} {}: a {} {} is asked for in the place of {}", machine_.name, machine_.instance,
+                             one.type, one.spot ? "spot machine" : "machine on demand", lost_));
+    state.machines.push_back(machine_);
+    TRY(folder.write("state.json", cloud_state_json(state)));
+    return answer;
+  }
+
+  Result<AwsApi> open_api(std::function<bool()> cancelled) const {
+    return AwsApi::open({.environment = options_.environment,
+                         .cancelled = std::move(cancelled),
+                         .region = plan_.region,
+                         .endpoint = plan_.endpoint});
+  }
+
+  Result<std::string> own_thing(AwsApi& api, const std::string& kind) const {
+    const std::vector<std::string> found = TRY(list_things(api, kind, plan_.id));
+    if (found.empty()) return not_found("the cluster '{}' has lost its {}", cluster_, kind);
+    return found.front();
+  }
+
+  Result<Host> get_ready() {
+    TRY(wait_until_running());
+    const RunFolder folder = TRY(open_cloud_folder(cluster_));
+    CloudState state;
+    state.plan = plan_;
+    const Host host = host_of_machine(folder, state, machine_);
+    if (is_ours_) TRY(forget_host_key(folder, host.address));  // it may have been that of the lost one
+    const std::string ssh_config = folder.path("ssh_config");
+    TRY(wait_for_machines(
+        {host},
+        {.ssh_config = ssh_config, .say = options_.say, .cancelled = options_.cancelled, .deadline = deadline_}));
+    // The program is brought there here, where nobody waits for it, and not by the launcher's own thread.
+    SshOptions ssh;
+    ssh.config_file = ssh_config;
+    AgentHosts agents;
+    const auto wrong = TRY(open_agents({host}, ssh, agents, deadline_));
+    if (!wrong.empty()) return unavailable("{}: {}", host.name, wrong.begin()->second);
+    agents.end(steady_clock::now() + kToEndOne);
+    TRY(enter());
+    return host;
+  }
+
+  Result<> wait_until_running() {
+    AwsApi api = TRY(open_api(options_.cancelled));
+    Patience patience(deadline_, options_.cancelled);
+    while (true) {
+      for (const Ec2Instance& each : TRY(list_instances(api, plan_.id))) {
+        if (each.id != machine_.instance) continue;
+        if (each.state != "pending" && each.state != "running") {
+          return job_failed("{} ({}) is {}: {}", machine_.name, each.id, each.state,
+                            each.reason.empty() ? "EC2 does not say why" : each.reason);
+        }
+        machine_.private_address = each.private_address;
+        machine_.public_address = each.public_address;
+        const bool reachable =
+            !each.private_address.empty() && (plan_.private_addresses || !each.public_address.empty());
+        if (each.state == "running" && reachable) return {};
+      }
+      if (patience.is_over()) return timed_out("{} ({}) does not run in time", machine_.name, machine_.instance);
+      TRY(patience.pause());
+    }
+  }
+
+  // It stands in the place of the other from now on.
+  Result<> enter() {
+    const RunFolder folder = TRY(lock_cluster(options_.cancelled));
+    CloudState state = TRY(read_up(folder));
+    const auto own = std::ranges::find(state.machines, machine_.name, &CloudMachine::name);
+    if (own == state.machines.end()) return unavailable("{} was ended before it was ready", machine_.name);
+    *own = machine_;
+    std::erase_if(state.machines, [&](const CloudMachine& each) { return each.name == lost_; });
+    TRY(folder.write("state.json", cloud_state_json(state)));
+    return folder.write("cluster.json", cluster_json(cluster_of(folder, state)) + "\n");
+  }
+
+  // Whatever goes wrong here, `cluster down` finds it by its tag.
+  void abandon() {
+    auto api = open_api({});
+    if (api) (void)api->call("TerminateInstances", Ec2Form().set("InstanceId.1", machine_.instance));
+    const auto folder = lock_cluster({});
+    if (!folder) return;
+    auto state = read_cloud_state(*folder);
+    if (!state) return;
+    std::erase_if(state->machines, [&](const CloudMachine& each) { return each.name == machine_.name; });
+    (void)folder->write("state.json", cloud_state_json(*state));
+  }
+
+  const std::string cluster_;
+  const std::string lost_;
+  const ReplaceOptions& options_;
+  const steady_clock::time_point deadline_;
+  CloudPlan plan_;
+  CloudMachine machine_;
+  bool is_ours_ = false;  // it was asked for here
+  bool said_no_capacity_ = false;
+  int orders_ = 0;
+};
+
+}  // namespace
+
+Result<Host> replace_machine(const std::string& cluster, const std::string& lost, const ReplaceOptions& options) {
+  return Replacement(cluster, lost, options).run();
+}
+
+}  // namespace pscloud

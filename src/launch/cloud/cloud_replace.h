@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "io/aws_credentials.h"
+#include "launch/cluster_file.h"
+
+namespace pscloud {
+
+struct ReplaceOptions {
+  std::function<void(std::string_view)> say = [](std::string_view) {};  // progress, a line each
+  std::function<bool()> cancelled = {};
+  std::chrono::seconds timeout{600};  // for all of it
+  AwsVariables environment = process_aws_variables();
+};
+
+// Makes a machine in the place of one of a cluster that EC2 takes away: of the same role, type, image, network and
+// tags, and waits until it is ready. It then stands in the cluster's folder instead of the other, for later jobs too.
+// It is in the ledger before it is asked for. Runs that ask for the same at the same time get the same machine. While
+// EC2 has no spot machine to give it asks again; on demand only if the plan says so. If it does not get ready, or this
+// is cancelled, it is ended again. The cluster is locked only for moments: it may be taken down meanwhile.
+Result<Host> replace_machine(const std::string& cluster, const std::string& lost, const ReplaceOptions& options);
+
+}  // namespace pscloud

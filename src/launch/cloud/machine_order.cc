@@ -1,0 +1,88 @@
+#include "launch/cloud/machine_order.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/base64.h"
+#include "launch/cloud/cloud_down.h"
+
+namespace pscloud {
+namespace {
+
+Ec2Form order_form(const CloudPlan& plan, const MachineGroup& group, const MachineOrder& order) {
+  Ec2Form form;
+  const std::string count = std::to_string(group.count);
+  form.set("ImageId", plan.image).set("InstanceType", group.type).set("MinCount", count).set("MaxCount", count);
+  form.set("KeyName", cloud_name(plan)).set("UserData", base64(order.user_data));
+  form.set("ClientToken", order.token);
+  form.set("InstanceInitiatedShutdownBehavior", "terminate");
+  form.set("MetadataOptions.HttpTokens", "required");
+  const bool controls = group.role == kControllerRole;
+  if (!controls) form.set("Placement.AvailabilityZone", plan.zone);  // a controller is where its subnet is
+  if (plan.placement && !controls) form.set("Placement.GroupName", cloud_name(plan));
+  const std::string& profile = controls ? plan.controller_profile : plan.instance_profile;
+  if (!profile.empty()) form.set("IamInstanceProfile.Name", profile);
+  form.set("NetworkInterface.1.DeviceIndex", "0");
+  form.set("NetworkInterface.1.SubnetId", controls ? plan.controller_subnet : order.subnet);
+  form.set("NetworkInterface.1.SecurityGroupId.1", order.security_group);
+  form.set("NetworkInterface.1.DeleteOnTermination", "true");
+  form.set("NetworkInterface.1.AssociatePublicIpAddress", plan.private_addresses ? "false" : "true");
+  std::vector<std::string> types{"instance", "volume", "network-interface"};
+  if (group.spot) {
+    types.emplace_back("spot-instances-request");
+    form.set("InstanceMarketOptions.MarketType", "spot");
+    form.set("InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time");
+    form.set("InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior", "terminate");
+    if (!plan.max_price.empty()) form.set("InstanceMarketOptions.SpotOptions.MaxPrice", plan.max_price);
+  }
+  return form.tags(types, cloud_tags(plan, group.role));
+}
+
+Error explain_refusal(const CloudPlan& plan, const MachineGroup& group, const Ec2Answer& answer) {
+  if (says_no_capacity(answer.refused)) {
+    return unavailable("EC2 has not {} {}{} to give in {} now", group.count, group.type,
+                       group.spot ? " spot machines" : "", plan.zone);
+  }
+  if (answer.refused == "SpotMaxPriceTooLow") {
+    return invalid("the --max-price {} is lower than the price of {} in {} now", plan.max_price, group.type, plan.zone);
+  }
+  if (answer.refused == "VcpuLimitExceeded" || answer.refused == "MaxSpotInstanceCountExceeded" ||
+      answer.refused == "InstanceLimitExceeded") {
+    return invalid(
+        "your account may not run so many {}{} in {} ({}): choose fewer or others, or ask AWS for a higher limit",
+        group.type, group.spot ? " spot machines" : "", plan.region, answer.refused);
+  }
+  return answer.error;
+}
+
+}  // namespace
+
+bool says_no_capacity(const std::string& text) {
+  return text.find("InsufficientInstanceCapacity") != std::string::npos ||
+         text.find("UnfulfillableCapacity") != std::string::npos;
+}
+
+Result<MachineAnswer> order_machines(AwsApi& api, Ledger& ledger, const CloudPlan& plan, const MachineGroup& group,
+                                     const MachineOrder& order) {
+  std::vector<uint64_t> entries;
+  if (group.spot) entries.push_back(TRY(intend_thing(ledger, "spot_requests", group.role)));
+  entries.push_back(TRY(intend_thing(ledger, "instances", group.role)));
+  const Ec2Answer answer = TRY(api.ask("RunInstances", order_form(plan, group, order)));
+  if (!answer.refused.empty()) {
+    const bool no_capacity = says_no_capacity(answer.refused);
+    // A refusal is sure: there is none. An answer that says that something went wrong within is not.
+    for (const uint64_t entry : entries) {
+      if (no_capacity || answer.error.code != Code::kUnavailable) TRY(ledger.gone(entry));
+    }
+    return MachineAnswer{.instance = "", .no_capacity = no_capacity, .error = explain_refusal(plan, group, answer)};
+  }
+  std::string id = "?";
+  if (const XmlElement* set = answer.body.child("instancesSet"); set != nullptr && !set->children.empty()) {
+    id = set->children.front().text_of("instanceId");
+  }
+  for (const uint64_t entry : entries) TRY(learned_thing(ledger, entry, id));
+  return MachineAnswer{.instance = id};
+}
+
+}  // namespace pscloud
