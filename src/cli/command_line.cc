@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/suggest.h"
-#include "cli/dmlc_flags.h"
 #include "cli/exit_code.h"
+#include "cli/train/dmlc_flags.h"
 #include "cli/verb.h"
 
 namespace pscloud {

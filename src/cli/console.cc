@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "cli/console_tunnel.h"
 #include "cli/exit_code.h"
 #include "cli/private_file.h"
 #include "cli/signals.h"
@@ -35,7 +36,10 @@ new each time. The address that is printed has it behind '#', where browsers
 keep it to themselves; a file of mode 0600 beside the folder of runs has it too
 (docs/controller.md). From another machine:
 
-  ssh -L 8080:127.0.0.1:PORT this-machine)";
+  ssh -L 8080:127.0.0.1:PORT this-machine
+
+With --controller RUN it is the page of the controller that looks after that run,
+also of one in the cloud, which is reached through ssh.)";
 
 constexpr size_t kConsoleBodyMax = 1 << 20;
 constexpr int kConsoleStreams = 32;
@@ -43,6 +47,7 @@ constexpr int kConsoleStreams = 32;
 struct ConsoleCommand {
   int port = 0;
   bool open = false;
+  ControllerFlags controller;
 };
 
 // Removed at the end.
@@ -67,7 +72,24 @@ Result<> open_browser(const std::string& url, const std::string& path) {
   return {};
 }
 
+// The page of a controller, which has runs and a token of its own.
+int show_controller(const ConsoleCommand& command) {
+  const auto runs = find_runs_folder();
+  if (!runs) return fail(runs.error());
+  const TemporaryFile page_file{
+      fmt::format("{}/console-of-{}.html", std::filesystem::path(*runs).parent_path().string(), ::getpid())};
+  return serve_controller(command.controller, command.port, [&](const std::string& url) {
+    fmt::print("{}\n", url);
+    std::fflush(stdout);
+    if (!command.open) return;
+    if (const auto opened = open_browser(url, page_file.path); !opened) {
+      fmt::print(stderr, "pscloud: {}\n", opened.error().message);
+    }
+  });
+}
+
 int run_console(const ConsoleCommand& command) {
+  if (!command.controller.controller.empty()) return show_controller(command);
   Signals signals;
   const auto runs = find_runs_folder();
   if (!runs) return fail(runs.error());
@@ -111,6 +133,7 @@ void add_console(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<ConsoleCommand>();
   verb.add_option("--port", command->port, "of 127.0.0.1 [a free one]")->type_name("PORT")->check(CLI::Range(0, 65535));
   verb.add_flag("--open", command->open, "in the browser of this desktop");
+  add_controller_flags(verb, command->controller);
   verb.footer(kConsoleAbout);
   verb.callback([command, &action] { action = [command] { return run_console(*command); }; });
 }

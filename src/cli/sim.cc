@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/exit_code.h"
 #include "cli/verb.h"
 
@@ -62,7 +63,9 @@ void print_text(const SimSummary& summary, double wall_seconds) {
 
 int run_sim_command(SimCommand flags) {
   if (const char* seed = std::getenv("PSCLOUD_SEED"); seed != nullptr && *seed != '\0') {
-    flags.first_seed = std::strtoull(seed, nullptr, 10);
+    if (!parse_number(seed, uint64_t{0}, UINT64_MAX, flags.first_seed)) {
+      return fail(invalid("PSCLOUD_SEED is '{}': it must be a number, the seed to replay", seed));
+    }
     flags.seeds = 1;
   }
   Sabotage sabotage;

@@ -25,7 +25,7 @@ int print_version(bool json) {
   const std::string build = std::string(PSCLOUD_SANITIZERS).empty()
                                 ? PSCLOUD_BUILD_TYPE
                                 : fmt::format("{}, sanitizers {}", PSCLOUD_BUILD_TYPE, PSCLOUD_SANITIZERS);
-  const std::initializer_list<const char*> features = {"inproc", "tcp", "tls", "http", "lz4", "zstd"};
+  const std::initializer_list<const char*> features = {"inproc", "shm", "tcp", "tls", "http", "lz4", "zstd"};
   if (json) {
     JsonWriter writer;
     writer.begin_object().field("version", program_version()).field("compiler", compiler()).field("build", build);

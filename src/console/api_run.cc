@@ -19,6 +19,11 @@ uint64_t bytes_of(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
 }
 
+bool is_folder(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 }  // namespace
 
 RunView::RunView(const RunFolder& folder) : folder_(folder) {
@@ -62,6 +67,8 @@ Result<std::string> RunView::json() const {
   json.field("waiting_for", state.ended() ? "" : state.message);
   write_cost(json, "cost_usd", state.cost_usd(unix_ms_now()));
   write_cost(json, "cost_usd_per_hour", state.cost_usd_per_hour);
+  json.field("cost_incomplete", state.cost_incomplete);
+  if (const std::string steps = folder_.path("tensorboard"); is_folder(steps)) json.field("tensorboard", steps);
   json.key("tasks").begin_array();
   for (const TaskStatus& task : state.tasks) {
     const std::string name = task.id.text();

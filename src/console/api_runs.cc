@@ -29,6 +29,7 @@ void write_run(JsonWriter& json, const RunReport& report) {
   state.ended_unix_ms > 0 ? json.value(state.ended_unix_ms) : json.null();
   json.field("waiting_for", state.ended() ? "" : state.message);
   write_cost(json, "cost_usd", state.cost_usd(unix_ms_now()));
+  json.field("cost_incomplete", state.cost_incomplete);
   json.end_object();
 }
 

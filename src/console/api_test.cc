@@ -193,6 +193,13 @@ TEST_F(ApiTest, WhatMachinesCostIsToldIfTheClusterSaysSo) {
   EXPECT_EQ(json("/api/runs/clicks")["cost_usd_per_hour"].number(), 3);
   EXPECT_EQ(json("/api/runs/clicks")["cost_usd"].number(), 1.5);
   EXPECT_EQ(json("/api/runs")["runs"].items()[0]["cost_usd"].number(), 1.5);
+  EXPECT_FALSE(json("/api/runs/clicks")["cost_incomplete"].truth());
+  state.cost_incomplete = true;
+  make_run("more", state);
+  EXPECT_TRUE(json("/api/runs/more")["cost_incomplete"].truth());
+  const JsonValue runs = json("/api/runs");
+  const auto incomplete = [](const JsonValue& run) { return run["cost_incomplete"].truth(); };
+  EXPECT_EQ(std::ranges::count_if(runs["runs"].items(), incomplete), 1);
 }
 
 TEST_F(ApiTest, ARunIsToldWithItsTasksAndTheirLastSamples) {
@@ -209,6 +216,10 @@ TEST_F(ApiTest, ARunIsToldWithItsTasksAndTheirLastSamples) {
   EXPECT_EQ(run["message"].text(), "worker-0 has failed");
   EXPECT_EQ(run["root_cause"].text(), "worker-0");
   EXPECT_TRUE(run["cost_usd"].is(JsonValue::Kind::kNull)) << "nobody has said what a machine costs";
+  EXPECT_TRUE(run["tensorboard"].is(JsonValue::Kind::kNull));
+  const std::string steps = home_ + "/runs/clicks/tensorboard";
+  std::filesystem::create_directory(steps);
+  EXPECT_EQ(json("/api/runs/clicks")["tensorboard"].text(), steps);
   ASSERT_EQ(run["tasks"].items().size(), 2u);
   const JsonValue& server = run["tasks"].items()[0];
   EXPECT_EQ(server["address"].text(), "10.0.0.7:77");

@@ -8,6 +8,7 @@ import {clock} from './format.js';
 const LEFT = 36, RIGHT = 6, TOP = 6, BOTTOM = 18;  // of the canvas, around the plot, at least; CSS pixels
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
 const COLOURS = 6;
+const DARK = matchMedia('(prefers-color-scheme: dark)');
 
 // The time that the pointer is at, or null: for all charts of a page.
 export class Cursor {
@@ -49,6 +50,8 @@ export class Chart {
     cursor.watch(() => this.redraw());
     this.resized = new ResizeObserver(() => this.redraw());
     this.resized.observe(this.canvas);
+    this.recolour = () => this.redraw();
+    DARK.addEventListener('change', this.recolour);
   }
 
   // lines: [{label, t, v, colour, faint}]; `now` is the figure that counts, as text.
@@ -195,6 +198,7 @@ export class Chart {
 
   close() {
     this.resized.disconnect();
+    DARK.removeEventListener('change', this.recolour);
     cancelAnimationFrame(this.#frame);
   }
 }

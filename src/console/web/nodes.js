@@ -1,7 +1,7 @@
 // The nodes of a run, what each does and whom it waits for; the load of its servers, and their hot keys.
 
 import {byTask} from './charts.js';
-import {el, isBad, setChildren, setState, setText, tableHead} from './dom.js';
+import {el, isBad, isOver, setChildren, setState, setText, tableHead} from './dom.js';
 import {bytes, bytesRate, count, milliseconds, number, percent} from './format.js';
 
 const HEARTBEAT_LATE_MS = 10000;
@@ -48,7 +48,9 @@ export class Nodes {
     const rate = (name) => bytesRate(samples.latest(name, task.task));
     const last = (name) => samples.latest(name, task.task) ?? task.sample?.[name];
     const age = last('heartbeat_age_ms');
-    const waits = [status.waiting_for ?? []].flat().filter(Boolean).join(', ');
+    // What a node said last stays there when it has ended.
+    const ended = isOver(task.state) || task.state === 'stopped';
+    const waits = ended ? '' : [status.waiting_for ?? []].flat().filter(Boolean).join(', ');
     const texts = [task.host || '–', percent(last('cpu_percent')), bytes(last('memory_bytes')), rate('sent_bytes'),
       rate('received_bytes'), milliseconds(age), waits || '–', bytes(task.log_bytes)];
     texts.forEach((text, i) => {

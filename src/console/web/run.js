@@ -23,7 +23,7 @@ export function openRun(main, name, showConnection) {
     return {value, element: el('div', {}, el('dt', {}, label), value)};
   };
   const facts = {where: fact('Where'), framework: fact('Framework'), nodes: fact('Nodes'), since: fact('Started'),
-    took: fact('Took'), cost: fact('Cost so far')};
+    took: fact('Took'), cost: fact('Cost so far'), steps: fact('Each step')};
   const pill = el('span', {class: 'pill'});
   const stop = el('button', {class: 'danger', hidden: true, onclick: askToStop}, 'Stop');
   const clean = el('button', {hidden: true, onclick: askToClean}, 'Clean up');
@@ -52,6 +52,8 @@ export function openRun(main, name, showConnection) {
     setText(facts.nodes.value, roles(run.tasks));
     setText(facts.since.value, when(run.since_unix_ms));
     facts.since.value.title = new Date(run.since_unix_ms).toLocaleString();
+    facts.steps.element.hidden = !run.tensorboard;
+    setText(facts.steps.value, run.tensorboard ? `tensorboard --logdir ${run.tensorboard}` : '');
     tick();
     showNote();
     showProblem();
@@ -71,9 +73,10 @@ export function openRun(main, name, showConnection) {
     const end = run.ended_unix_ms || (isOver(run.state) ? NaN : Date.now());
     setText(facts.took.value, duration(end - run.since_unix_ms));
     const priced = typeof run.cost_usd === 'number';
-    facts.cost.element.hidden = !priced;
+    facts.cost.element.hidden = !priced && !run.cost_incomplete;
     const perHour = run.cost_usd_per_hour && !isOver(run.state) ? ` (${usd(run.cost_usd_per_hour)} an hour)` : '';
-    setText(facts.cost.value, priced ? `${usd(run.cost_usd)}${perHour}` : '');
+    const more = run.cost_incomplete ? 'more than ' : '';
+    setText(facts.cost.value, priced ? `${more}${usd(run.cost_usd)}${perHour}` : 'unknown');
   }
 
   function showNodes() {

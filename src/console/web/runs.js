@@ -68,7 +68,9 @@ export function openRuns(main, showConnection) {
     setText(row.since, when(run.since_unix_ms, now));
     row.since.title = new Date(run.since_unix_ms).toLocaleString();
     setText(row.took, duration((run.ended_unix_ms || (isOver(run.state) ? NaN : now)) - run.since_unix_ms));
-    setText(row.cost, run.cost_usd === null || run.cost_usd === undefined ? '' : usd(run.cost_usd));
+    const priced = run.cost_usd !== null && run.cost_usd !== undefined;
+    const more = run.cost_incomplete ? '> ' : '';
+    setText(row.cost, priced ? `${more}${usd(run.cost_usd)}` : run.cost_incomplete ? 'unknown' : '');
     setText(row.waits, run.waiting_for ?? '');
   }
 

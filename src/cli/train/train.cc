@@ -1,0 +1,272 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "cli/exit_code.h"
+#include "cli/interruption.h"
+#include "cli/run/job_flags.h"
+#include "cli/run/run_job.h"
+#include "cli/train/train_dry_run.h"
+#include "cli/train/train_job.h"
+#include "cli/train/train_launch.h"
+#include "cli/train/train_report.h"
+#include "cli/verb.h"
+#include "io/tensorboard.h"
+#include "launch/job_file.h"
+#include "pscloud/environment.h"
+
+namespace pscloud {
+namespace {
+
+constexpr const char* kTrainAbout = R"(Trains a sparse linear model, or a factorization machine (examples/fm), on text
+files, as a config says (examples/linear):
+
+  training_data { format: TEXT text: LIBSVM file: "data/part.*" }
+  model_output { format: TEXT file: "model/clicks" }
+  loss { type: LOGIT }
+  penalty { type: L1 lambda: 1 }
+  learning_rate { type: DECAY alpha: 0.1 beta: 1 }
+  async_sgd { algo: FTRL minibatch: 1000 }
+
+  pscloud train clicks.conf                           all in this process
+  pscloud train clicks.conf --servers 2 --workers 2   processes of their own
+  pscloud train clicks.conf --on cluster.json --servers 2 --workers 8
+  pscloud train clicks.conf --set async_sgd.num_data_pass=3
+
+The table on stdout has a line each async_sgd.report_interval seconds: the
+means of loss, AUC and accuracy are over all examples so far, each scored
+before the model learned from it. |w|_0 counts the weights that are not zero,
+|V|_0 the embeddings of a factorization machine;
+updt ratio is how much one minibatch changed its weights, as a share of them.
+
+A line that is no example is counted, left out, and shown if it is among the
+first. If a worker dies, the others do its part again, and say so.
+
+Further passes over the data (async_sgd.num_data_pass) read no text: what the
+first has parsed is kept, in a temporary place that is gone at the end, or
+with async_sgd.local_cache for the next run, too (docs/block-cache.md).
+
+With checkpoint { folder: "ck" } in the config the whole run is kept on disk
+every 60 seconds. Whatever happens to it then, --resume goes on from there, on
+as many servers and workers as you like (docs/checkpoint.md). A model_input is
+the model to begin with.
+
+With --on it runs on a cluster (docs/launch.md). The config goes along; the
+files that it names are as the workers see them: in S3, in a shared folder, or
+at the same place everywhere.
+
+With PSCLOUD_ROLE=worker in the environment it takes part in a job of
+schedulers and servers that run elsewhere (docs/node-environment.md).)";
+
+struct TrainCommand {
+  TrainJob job{.config = {}, .threads = 0};
+  RunJobOptions launch;
+  JobFlags flags;
+  std::string tensorboard;
+  bool dry_run = false;
+  bool as_worker = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+template <class Progress>
+void write_validation(JsonWriter& writer, const Progress& progress) {
+  writer.key("validation").begin_object().field("auc", progress.validation_auc);
+  writer.field("accuracy", progress.validation_accuracy).field("logloss", progress.validation_logloss).end_object();
+}
+
+void print_summary(const OnlineProgress& progress, bool json) {
+  const double rate = progress.examples_per_s();
+  if (!json) {
+    fmt::print("{} examples in {:.1f} s, {:.0f} a second; {} weights are not zero{}\n",
+               progress.examples - progress.resumed, progress.seconds, rate, progress.nonzero,
+               progress.dim > 0 ? fmt::format(", {} embeddings", progress.embeddings) : "");
+    if (progress.resumed > 0) fmt::print("{} examples had been done before it was resumed\n", progress.resumed);
+    if (progress.stopped > 0) {
+      fmt::print("stopped after pass {}: it got no better on the validation data\n", progress.stopped);
+    }
+    if (progress.repeated > 0) {
+      fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
+    }
+    if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
+    return;
+  }
+  JsonWriter writer;
+  writer.begin_object().field("examples", progress.examples).field("repeated", progress.repeated);
+  writer.field("seconds", progress.seconds).key("pass_seconds").begin_array();
+  for (const double seconds : progress.pass_seconds) writer.value(seconds);
+  writer.end_array().field("examples_per_s", rate);
+  writer.field("loss", progress.mean_loss()).field("auc", progress.mean_auc());
+  writer.field("accuracy", progress.accuracy()).field("nonzero", progress.nonzero);
+  if (progress.dim > 0) writer.field("embeddings", progress.embeddings);
+  writer.field("bad_lines", progress.bad_lines);
+  if (progress.resumed > 0) writer.field("resumed", progress.resumed);
+  if (progress.stopped > 0) writer.field("stopped_after_pass", progress.stopped);
+  if (progress.validated > 0) write_validation(writer, progress);
+  writer.end_object();
+  fmt::print("{}\n", writer.text());
+}
+
+void print_summary(const BatchProgress& progress, bool json) {
+  if (!json) {
+    fmt::print("{} iterations over {} examples in {:.1f} s; {} weights are not zero\n", progress.iteration,
+               progress.examples, progress.seconds, progress.nonzero);
+    if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
+    return;
+  }
+  JsonWriter writer;
+  writer.begin_object().field("examples", progress.examples).field("seconds", progress.seconds);
+  writer.field("iterations", progress.iteration).field("converged", progress.converged);
+  writer.field("objective", progress.objective).field("relative", progress.relative);
+  writer.field("keys", progress.keys).field("blocks", progress.blocks).field("active", progress.active);
+  writer.field("nonzero", progress.nonzero).field("bad_lines", progress.bad_lines);
+  if (progress.stopped) writer.field("stopped_after_iteration", progress.iteration);
+  if (progress.validated) write_validation(writer, progress);
+  writer.end_object();
+  fmt::print("{}\n", writer.text());
+}
+
+// A worker that `pscloud train` has started: it tells its parent.
+int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
+  Mutex mutex;
+  const auto say = [&](const std::string& line) {
+    MutexLock lock(mutex);
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  const auto run = [&]() -> Result<TrainProgress> {
+    const TrainSettings settings = TRY(train_settings(command.job));
+    const ShowProgress show = [&](const TrainProgress& progress) { say("progress " + encode_progress(progress)); };
+    return join_train_job(settings, options, command.job.threads, show, [] { return false; });
+  };
+  const auto outcome = run();
+  if (outcome) {
+    say("done " + encode_progress(*outcome));
+    return kExitDone;
+  }
+  say(fmt::format("{} {}", outcome.error().code == Code::kInvalid ? "invalid" : "failed", outcome.error().message));
+  return exit_code(outcome.error().code);
+}
+
+// On a cluster: this process starts the others there and shows what one of them says.
+int launch_train(TrainCommand& command, const TrainSettings& settings) {
+  // Another machine has its own files.
+  if (command.launch.on == "local" && (command.launch.controller.empty() || command.launch.controller == "local")) {
+    if (const auto there = check_train_files(settings, [] { return false; }); !there) return fail(there.error());
+  }
+  auto job = train_launch_job(command.job, {command.tensorboard, command.quiet, command.json}, command.flags);
+  if (!job) return fail(job.error());
+  TrainVoice voice;
+  command.launch.look = [&voice](const TaskEvent& event) { return voice.look(event); };
+  command.launch.usual_name = run_name_of({command.job.config.file});
+  // The result is what the workers say; a job that is only begun or planned has no other than its own.
+  command.launch.json =
+      command.json && (command.launch.detach || command.launch.plan || !command.launch.controller.empty());
+  return run_job(*std::move(job), command.launch);
+}
+
+int run_train(TrainCommand command) {
+  const Environment environment = process_environment();
+  NodeOptions options;
+  if (auto applied = apply_environment(environment, options); !applied) return fail(applied.error());
+  if (command.launch.on.empty() && !command.launch.controller.empty()) command.launch.on = "local";
+  const bool launches = !command.launch.on.empty();
+  if (!launches && (command.launch.plan || command.launch.detach)) {
+    return fail_usage(fmt::format("{} is for a cluster: it needs --on", command.launch.plan ? "--plan" : "--detach"),
+                      "`pscloud train --help` tells more");
+  }
+  if (launches && command.job.servers == 0) command.job.servers = 1;
+  if (command.job.threads == 0) {
+    command.job.threads =
+        command.job.servers > 0 ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
+  // What happens to nodes that this command has started is its own business.
+  const bool joins = environment("PSCLOUD_ROLE").has_value() || environment("DMLC_ROLE").has_value();
+  if (command.as_worker || !joins) set_log_level(LogLevel::kWarning);
+  if (command.as_worker) return serve_as_worker(command, options);
+  if (command.job.workers > 0 && command.job.servers == 0) {
+    return fail_usage("--workers are processes: they need --servers", "`pscloud train --help` tells more");
+  }
+  if (command.job.workers == 0) command.job.workers = 1;
+
+  const auto settings = train_settings(command.job);
+  if (!settings) return fail(settings.error());
+  if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
+  const bool keeps_model = std::visit([](const auto& one) { return one.model.has_value(); }, *settings);
+  if (!keeps_model && !joins) log_warning("{}: there is no model_output: no model is kept", command.job.config.file);
+  if (launches) return launch_train(command, *settings);
+  std::optional<TensorBoardWriter> tensorboard;
+  if (!command.tensorboard.empty()) {
+    auto writer = open_tensorboard(command.tensorboard);
+    if (!writer) return fail(writer.error());
+    tensorboard = *std::move(writer);
+  }
+  const Interruption interruption(environment(kNoticeVariable).value_or(""));
+  using MetricsLines = TrainReporter::MetricsLines;
+  const bool says_metrics = environment(kMetricsLinesVariable).value_or("") == "1";
+  const bool is_first = options.rank <= 0;
+  TrainReporter reporter(*settings, command.quiet || command.json, std::move(tensorboard),
+                         !says_metrics ? MetricsLines::kNone
+                         : is_first    ? MetricsLines::kAll
+                                       : MetricsLines::kShown);
+  const ShowProgress show = [&](const TrainProgress& progress) { reporter.show(progress); };
+  const auto run = [&]() -> Result<TrainProgress> {
+    if (!joins) return run_train_job(command.job, *settings, show, interruption.cancelled());
+    if (options.role != Role::kWorker) {
+      return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
+    }
+    TRY(check_model_output(*settings, interruption.cancelled()));
+    return join_train_job(*settings, options, command.job.threads, show, interruption.cancelled(),
+                          [&] { return interruption.leaving(); });
+  };
+  const auto outcome = run();
+  outcome ? reporter.end(*outcome) : reporter.give_up();
+  if (interruption.happened()) return fail_interrupted();
+  if (!outcome && interruption.leaving()) {
+    fail(outcome.error());
+    return kExitInterrupted;  // whatever the error: it was told to end
+  }
+  if (!outcome) return fail(outcome.error());
+  std::visit([&](const auto& progress) { print_summary(progress, command.json); }, *outcome);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_train(CLI::App& verb, Action& action) {
+  const auto command = std::make_shared<TrainCommand>();
+  add_config_flags(verb, command->job.config, "the file that says what to train");
+  verb.get_option("config")->envname(kConfigVariable);
+  verb.add_option("--servers", command->job.servers, "processes that hold the model [0: this one]")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--workers", command->job.workers, "processes that train, with --servers [1]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--threads", command->job.threads, "that train: here [all cores], or in each worker process [1]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
+  verb.add_flag("--resume", command->job.resume, "go on from the last checkpoint");
+  verb.add_flag("--dry-run", command->dry_run, "only say what it would read, start and need");
+  verb.add_flag("--quiet", command->quiet, "no table");
+  verb.add_flag("--json", command->json, "for programs");
+  verb.add_flag("--as-worker", command->as_worker)->group("");
+  constexpr const char* kCluster = "On a cluster";
+  add_run_job_flags(verb, command->launch, kCluster);
+  add_job_flags(verb, command->flags, kCluster);
+  verb.footer(kTrainAbout);
+  verb.callback([command, &action] { action = [command] { return run_train(*command); }; });
+}
+
+}  // namespace pscloud

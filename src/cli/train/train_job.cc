@@ -1,0 +1,166 @@
+#include "cli/train/train_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/log.h"
+#include "cli/local/child_process.h"
+#include "cli/local/local_workers.h"
+#include "cli/train/train_report.h"
+#include "io/file_pattern.h"
+#include "io/scratch_store.h"
+#include "learn/checkpoint_files.h"
+#include "learn/config.pb.h"
+#include "pscloud/environment.h"
+
+namespace pscloud {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
+constexpr milliseconds kWorkerEndTimeout{20000};
+
+// For what further passes over the data need not read again: of all threads that train here, and gone when they end.
+std::shared_ptr<FileStore> scratch_for(const TrainSettings& settings) {
+  const auto* const online = std::get_if<OnlineSettings>(&settings);
+  if (online != nullptr && (!online->cache_passes || !online->cache_prefix.empty() || !online->has_further_passes())) {
+    return nullptr;
+  }
+  const auto* const batch = std::get_if<BatchSettings>(&settings);
+  if (batch != nullptr && (!batch->cache_prefix.empty() || batch->validation.files.empty())) return nullptr;
+  // Unlike /tmp it is seldom memory.
+  auto scratch = ScratchStore::make(process_environment()("TMPDIR").value_or("/var/tmp"));
+  if (scratch) return *std::move(scratch);
+  log_warning("{}; each pass reads the files again", scratch.error().message);
+  return nullptr;
+}
+
+std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& settings, const ShowProgress& show,
+                                                       const Cancelled& cancelled,
+                                                       const std::function<bool()>& leaving = {}) {
+  return [&, leaving, scratch = scratch_for(settings)](Worker& worker) -> Result<TrainProgress> {
+    const auto store = make_file_store(cancelled);
+    WatchedStore files = until_cancelled(*store, cancelled);
+    std::optional<WatchedStore> cached;
+    if (scratch != nullptr) cached.emplace(until_cancelled(*scratch, cancelled));
+    FileStore* const kept = cached ? &*cached : nullptr;
+    if (const auto* batch = std::get_if<BatchSettings>(&settings)) {
+      return TRY(BatchTrainer(worker, files, *batch, show, cancelled, leaving, kept).run());
+    }
+    return TRY(OnlineTrainer(worker, files, kept, std::get<OnlineSettings>(settings), show, leaving).run());
+  };
+}
+
+const std::vector<std::string>& training_files(const TrainSettings& settings) {
+  return std::visit([](const auto& one) -> const auto& { return one.files; }, settings);
+}
+
+// A worker process and what it tells.
+struct WorkerProcess {
+  ChildProcess process;
+  std::unique_ptr<LineChannel> lines;
+};
+
+Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalCluster& cluster) {
+  std::vector<std::string> arguments{"train", "--as-worker", "--threads", std::to_string(job.threads)};
+  std::ranges::copy(words_of(job.config), std::back_inserter(arguments));
+  if (job.resume) arguments.emplace_back("--resume");
+  auto [ours, theirs] = TRY(LineChannel::make_pair());
+  auto process = TRY(ChildProcess::start(arguments, cluster.worker_environment(), std::move(theirs)));
+  return WorkerProcess{std::move(process), std::make_unique<LineChannel>(std::move(ours))};
+}
+
+// Until it says how it ended.
+Result<TrainProgress> listen(LineChannel& lines, int number, const ShowProgress& show, const Cancelled& cancelled) {
+  while (true) {
+    auto line = lines.read_line(kWorkerSilenceMax, cancelled);
+    if (!line) return job_failed("worker process {}: {}", number, line.error().message);
+    const size_t space = line->find(' ');
+    const std::string word = line->substr(0, space);
+    const std::string rest = space == std::string::npos ? "" : line->substr(space + 1);
+    if (word == "progress") {
+      show(TRY(decode_progress(rest)));
+    } else if (word == "done") {
+      return decode_progress(rest);
+    } else {
+      return Error{word == "invalid" ? Code::kInvalid : Code::kFailed, rest};
+    }
+  }
+}
+
+}  // namespace
+
+Result<TrainSettings> train_settings(const TrainJob& job) {
+  PS::LM::Config config;
+  TRY(read_config(job.config, config));
+  const auto placed = [&](auto result) {
+    const std::string place = result ? "" : place_in_config(job.config, result.error().message);
+    return std::move(result).at(place);
+  };
+  TrainSettings settings;
+  if (config.has_darlin()) {
+    settings = TRY(placed(batch_settings(config)));
+  } else {
+    settings = TRY(placed(online_settings(config)));
+  }
+  std::visit(
+      [&](auto& one) {
+        one.strict = job.config.strict;
+        one.checkpoint.resume = job.resume;
+      },
+      settings);
+  return settings;
+}
+
+Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOptions& options, int threads,
+                                     const ShowProgress& show, const Cancelled& cancelled,
+                                     const std::function<bool()>& leaving) {
+  return join_workers(options, threads, training(settings, show, cancelled, leaving));
+}
+
+Result<> check_model_output(const TrainSettings& settings, const Cancelled& cancelled) {
+  const auto model = std::visit([](const auto& one) { return one.model; }, settings);
+  if (!model) return {};
+  return make_file_store(cancelled)->check_create(model->prefix + "_S0").at("model_output");
+}
+
+Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled) {
+  const auto store = make_file_store(cancelled);
+  TRY(find_files(*store, training_files(settings)));
+  TRY(std::visit([&](const auto& one) { return check_checkpoints_before_start(*store, one.checkpoint); }, settings));
+  return check_model_output(settings, cancelled);
+}
+
+Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
+                                    const Cancelled& cancelled) {
+  TRY(check_train_files(settings, cancelled));  // or there is nothing to start for
+  if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
+  LocalClusterSpec spec;
+  spec.servers = job.servers;
+  spec.workers = job.workers * job.threads;
+  const auto cluster = TRY(LocalCluster::start(spec, cancelled));
+  std::vector<WorkerProcess> workers;
+  for (int i = 0; i < job.workers; ++i) workers.push_back(TRY(start_worker_process(job, *cluster)));
+  Outcomes<TrainProgress> outcomes;
+  {
+    std::vector<std::jthread> listeners;
+    for (int i = 0; i < job.workers; ++i) {
+      listeners.emplace_back([&, i] { outcomes.add(listen(*workers[i].lines, i, show, cancelled)); });
+    }
+  }
+  const auto outcome = outcomes.result();
+  if (!outcome) set_log_level(LogLevel::kSilent);  // what ends with it is no news
+  const TrainProgress progress = TRY(outcome);
+  for (const std::string& failure : outcomes.failures()) log_warning("{}; the others have done its work", failure);
+  for (WorkerProcess& worker : workers) (void)worker.process.wait(kWorkerEndTimeout);
+  TRY(cluster->wait());
+  return progress;
+}
+
+}  // namespace pscloud

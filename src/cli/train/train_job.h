@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <variant>
+
+#include "cli/local/line_channel.h"
+#include "cli/train/config_flags.h"
+#include "learn/batch_trainer.h"
+#include "learn/online_trainer.h"
+#include "pscloud/node.h"
+
+namespace pscloud {
+
+// What to train, and on what.
+struct TrainJob {
+  ConfigFlags config;
+  int servers = 0;  // processes; 0: all in this process
+  int workers = 0;  // processes
+  int threads = 1;  // that train, in this process or in each worker's
+  bool resume = false;
+};
+
+// What the config and the flags say. kInvalid with the place in the file.
+using TrainSettings = std::variant<OnlineSettings, BatchSettings>;
+Result<TrainSettings> train_settings(const TrainJob& job);
+
+// Whether the model can be written where it is to go; as far as can be told before it is.
+Result<> check_model_output(const TrainSettings& settings, const Cancelled& cancelled);
+
+// Whether there is something to train on, and to resume from, and the model can be written, as this machine sees it.
+Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled);
+
+using TrainProgress = std::variant<OnlineProgress, BatchProgress>;
+using ShowProgress = std::function<void(const TrainProgress&)>;  // from any thread
+
+// On this machine: starts servers and workers, and returns when the model is there.
+Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
+                                    const Cancelled& cancelled);
+
+// Takes part in a job that others have started: `threads` workers that join by `options`. When `leaving` says so they
+// end what they have at hand, and leave the rest to the others: kFailed.
+Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOptions& options, int threads,
+                                     const ShowProgress& show, const Cancelled& cancelled,
+                                     const std::function<bool()>& leaving = {});
+
+}  // namespace pscloud

@@ -1,0 +1,89 @@
+#include "cli/train/train_launch.h"
+
+#include <utility>
+
+#include "cli/train/train_report.h"
+#include "io/config_file.h"
+#include "launch/job_certificates.h"
+#include "learn/config.pb.h"
+
+namespace pscloud {
+namespace {
+
+constexpr const char* kServerMemory = "64G";  // as much as the machine has
+constexpr const char* kWaitForWorkerMs = "1800000";
+
+RoleSpec node_spec(TaskRole role, int count, Variables environment) {
+  RoleSpec spec;
+  spec.role = role;
+  spec.count = count;
+  spec.commands = {{"pscloud", "node"}};
+  spec.environment = std::move(environment);
+  return spec;
+}
+
+RoleSpec worker_spec(const TrainJob& job, const TrainOutput& output) {
+  std::vector<std::string> command{"pscloud", "train", "--threads", std::to_string(job.threads)};
+  if (job.config.strict) command.emplace_back("--strict");
+  if (job.resume) command.emplace_back("--resume");
+  if (output.quiet) command.emplace_back("--quiet");
+  if (output.json) command.emplace_back("--json");
+  RoleSpec spec;
+  spec.role = TaskRole::kWorker;
+  spec.count = job.workers;
+  spec.environment = {{kMetricsLinesVariable, "1"}};
+  spec.commands.assign(job.workers, command);
+  if (!output.tensorboard.empty()) {
+    spec.commands.front().insert(spec.commands.front().end(), {"--tensorboard", output.tensorboard});
+  }
+  return spec;
+}
+
+// A line of our log that tells of what is as it should be: "09:25:12.345 I server: ...".
+bool is_information(std::string_view line) {
+  return line.size() > 15 && line[2] == ':' && line[8] == '.' &&
+         (line.substr(12, 3) == " I " || line.substr(12, 3) == " D ");
+}
+
+}  // namespace
+
+Result<Job> train_launch_job(const TrainJob& train, const TrainOutput& output, const JobFlags& flags) {
+  PS::LM::Config config;
+  TRY(read_config(train.config, config));
+  Job job;
+  job.framework = Framework::kPscloud;
+  job.worker_may_fail = true;  // the others do its work
+  // A new worker finds its way into online training; in batch training each has its share from the beginning. When none
+  // is left the launcher ends the job, unless it has a machine for another one: the scheduler need not hurry.
+  job.late_workers = !config.has_darlin();
+  job.environment.emplace_back("PSCLOUD_RESTART_WAIT_MS", kWaitForWorkerMs);
+  // Each thread of a worker is a worker to the scheduler.
+  Variables counts{{"PSCLOUD_WORKERS", std::to_string(train.workers * train.threads)}};
+  if (flags.workers_min > 0) {
+    counts.emplace_back("PSCLOUD_WORKERS_MIN", std::to_string(flags.workers_min * train.threads));
+  }
+  job.roles.push_back(node_spec(TaskRole::kScheduler, 1, std::move(counts)));
+  job.roles.push_back(node_spec(TaskRole::kServer, train.servers, {{"PSCLOUD_MEMORY_MAX", kServerMemory}}));
+  job.roles.push_back(worker_spec(train, output));
+  TRY(apply_job_flags(flags, job));
+  if (wants_certificates(job)) TRY(add_certificates(job));
+  job.roles.back().secrets.push_back({"train.conf", config_text(config), kConfigVariable, false});
+  return job;
+}
+
+LineLook TrainVoice::look(const TaskEvent& event) {
+  const bool died = event.kind == TaskEvent::Kind::kLost ||
+                    (event.kind == TaskEvent::Kind::kExited && (event.code != 0 || event.signal != 0));
+  if (died && speaker_ == event.task) speaker_.reset();
+  // One that came in the place of another has its rank, and shows the table if it is the first.
+  if (died) died_.insert(event.task);
+  if (event.kind == TaskEvent::Kind::kRunning && died_.erase(event.task) > 0) speaker_.reset();
+  if (event.kind != TaskEvent::Kind::kLine) return LineLook::kHidden;
+  if (event.is_stderr) return is_information(event.text) ? LineLook::kHidden : LineLook::kNamed;
+  if (event.task.role != TaskRole::kWorker) return LineLook::kHidden;        // that a node is up, and where
+  if (event.text.starts_with("**metrics_data: ")) return LineLook::kHidden;  // the table has it
+  if (!speaker_) speaker_ = event.task;
+  return speaker_ == event.task ? LineLook::kBare : LineLook::kHidden;
+}
+
+}  // namespace pscloud
