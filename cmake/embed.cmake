@@ -1,4 +1,9 @@
-# cmake -DFILES="a.js;b.css" -DOUT=assets.cc -P embed.cmake: the files as arrays of a source (src/console/asset.h).
+# cmake -DFILES="a.js;b.css" -DOUT=assets.cc -P embed.cmake: the files as arrays of a source (src/base/asset.h).
+# -DHEADER=room/file.h -DFUNCTION=name: a source for another header than that, whose function gives other files.
+if(NOT HEADER)
+  set(HEADER console/asset.h)
+  set(FUNCTION assets)
+endif()
 set(arrays "")
 set(table "")
 set(number 0)
@@ -15,6 +20,6 @@ foreach(path ${FILES})
     "     {reinterpret_cast<const char*>(kBytes${number}), sizeof kBytes${number} - 1}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"console/asset.h\"\n\nnamespace pscloud {\nnamespace {\n${arrays}}  // namespace\n\n"
-  "std::span<const Asset> assets() {\n  static const Asset kAssets[] = {\n${table}  };\n  return kAssets;\n}\n\n"
+file(WRITE ${OUT} "#include \"${HEADER}\"\n\nnamespace pscloud {\nnamespace {\n${arrays}}  // namespace\n\n"
+  "std::span<const Asset> ${FUNCTION}() {\n  static const Asset kAssets[] = {\n${table}  };\n  return kAssets;\n}\n\n"
   "}  // namespace pscloud\n")

@@ -1,15 +1,22 @@
-"""The adder, as every peer runs it: what its script is told, the loop that is timed, and the line that it prints.
+"""The adder, as every peer runs it: what its script is told, the loop that is timed, and what it prints.
 
 One iteration of a worker: push a gradient of ones; the servers add it; get all parameters into the worker's memory. The
-tensor is cut into equal parts, one for each server. The workers do not wait for each other.
+tensor is cut into equal parts, one for each server. In async mode the workers do not wait for each other; in sync mode
+several of them push, meet, get, and meet again.
+
+A script by itself starts all processes on this machine. With --task it is one of them, which `pscloud bench adder --on`
+has started on some machine, and a worker prints lines that this reads (src/cli/bench/bench_adder_gather.h).
 """
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
 import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
+import socket
 import sys
 import tempfile
 import time
@@ -20,6 +27,9 @@ from typing import Any, NoReturn, Protocol
 import processes
 
 FLOATS_PER_MB = 250_000
+NOT_INSTALLED = 77  # exit code of a task that cannot begin
+OTHERS_SAY_SO_S = 5  # how long it stays: its end is the run's, and machines that start a little later lack it as well
+NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,12 @@ class Job:
     warmup: int
     timeout_s: float
     api: str  # which of the peer's ways; each script has its own
+    mode: str = "async"
+    task: bool = False
+
+    @property
+    def in_steps(self) -> bool:
+        return self.mode == "sync" and self.workers > 1
 
     @property
     def part(self) -> int:
@@ -53,6 +69,9 @@ class Adder(Protocol):
     def step(self) -> Any:
         """Pushes, waits until the servers have added, gets all parameters. Only this is timed."""
 
+    def push(self) -> None:
+        """Pushes and waits until the servers have added."""
+
     def read(self) -> Any:
         """Gets all parameters."""
 
@@ -65,20 +84,42 @@ def all_are(parts: list[Any], value: float) -> bool:
     return all(part.min() == value == part.max() for part in parts)
 
 
-def measure(job: Job, adder: Adder, meet: Callable[[], None]) -> WorkerRun:
-    """One worker's part. `meet` returns when all workers have called it."""
+def iterate(job: Job, adder: Adder, meet: Callable[[], None]) -> tuple[Any, list[float]]:
+    """What the worker has got, and milliseconds of push, get and all."""
+    start = time.perf_counter()
+    if not job.in_steps:
+        got = adder.step()
+        return got, [NAN, NAN, (time.perf_counter() - start) * 1e3]
+    adder.push()
+    pushed = time.perf_counter()
+    meet()
+    all_pushed = time.perf_counter()
+    got = adder.read()
+    read = time.perf_counter()
+    meet()
+    return got, [(pushed - start) * 1e3, (read - all_pushed) * 1e3, (time.perf_counter() - start) * 1e3]
+
+
+def measure(job: Job, adder: Adder, meet: Callable[[], None],
+            tell: Callable[[list[float]], None] = lambda _: None) -> WorkerRun:
+    """One worker's part. `meet` returns when all workers have called it. `tell` gets milliseconds of push, get and all,
+    and seconds of CPU, of each iteration that counts."""
     run = WorkerRun()
     for i in range(job.warmup + job.iters):
         if i in (0, job.warmup):
             meet()
-        start = time.perf_counter()
-        got = adder.step()
-        elapsed_ms = (time.perf_counter() - start) * 1e3
+        cpu = time.process_time()
+        got, times = iterate(job, adder, meet)
+        cpu = time.process_time() - cpu
         if i >= job.warmup:
-            run.iteration_ms.append(elapsed_ms)
-        if job.workers == 1:  # with more, any value between ours and everybody's is right, and looking costs the others
-            run.values_ok &= all_are(adder.values(got), i + 1)
+            run.iteration_ms.append(times[-1])
+            tell([*times, cpu])
+        # Else, with several, any value between ours and everybody's is right, and looking costs the others.
+        if job.workers == 1 or job.in_steps:
+            run.values_ok &= all_are(adder.values(got), (i + 1) * job.workers)
         del got  # its memory is free for the next
+        if job.in_steps:
+            meet()  # or the next iteration of others would wait for this look
     meet()
     run.values_ok &= all_are(adder.values(adder.read()), (job.warmup + job.iters) * job.workers)
     meet()
@@ -108,6 +149,8 @@ def read_job(about: str, warmup: int, apis: tuple[str, ...]) -> Job:
     parser.add_argument("--warmup", type=int, default=warmup, help=f"iterations before them [{warmup}]")
     parser.add_argument("--timeout-s", type=float, default=300, help="for all of it")
     parser.add_argument("--api", choices=apis, default=apis[0], help=f"[{apis[0]}]")
+    parser.add_argument("--mode", choices=("sync", "async"), default="async", help="[async]")
+    parser.add_argument("--task", action="store_true", help="be one task of a run of `pscloud bench adder`")
     flags = parser.parse_args()
     if min(flags.servers, flags.workers, flags.iters) < 1 or flags.warmup < 0:
         parser.error("--servers, --workers and --iters must be positive, --warmup not negative")
@@ -135,6 +178,71 @@ def run_script(work: Callable[[Job, pathlib.Path], str], job: Job) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # libraries that close down in their own way miss the processes that we ended; Ray crashes then
+
+
+def installed(*names: str) -> str:
+    """The version of the first of these packages that is there; another may have a module of the same name."""
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "of an unknown version"
+
+
+def say(line: str) -> None:
+    """To the launcher."""
+    print(f"adder {line}", flush=True)
+
+
+def tell_sample(figures: list[float]) -> None:
+    say("sample " + " ".join(f"{figure:.6g}" for figure in figures))
+
+
+def tell_end(run: WorkerRun) -> None:
+    say("values ok" if run.values_ok else "values wrong")
+
+
+def run_task(module: str, work: Callable[[Job], None], job: Job) -> NoReturn:
+    """A script's main as a task: `work` does this process's part and, if it is a worker's, tells what it found."""
+    if importlib.util.find_spec(module) is None:
+        say("missing")
+        time.sleep(OTHERS_SAY_SO_S)
+        sys.exit(NOT_INSTALLED)
+    work(job)
+    sys.stderr.flush()
+    os._exit(0)  # libraries that close down on their own may wait for others
+
+
+def retry(what: Callable[[], Any], errors: Any, timeout_s: float, pause_s: float = 0.1) -> Any:
+    """What it returns when it raises none of these any more."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return what()
+        except errors:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(pause_s)
+
+
+def wait_for_all(count: Callable[[], int], wanted: int, timeout_s: float) -> None:
+    """Until so many have come to a meeting. Short pauses: the next iteration begins with it."""
+    def all_are_there() -> None:
+        if (here := count()) < wanted:
+            raise TimeoutError(f"{here} of {wanted} have come within {timeout_s:g} s")
+    retry(all_are_there, TimeoutError, timeout_s, 0.0002)
+
+
+def dial(address: str, timeout_s: float) -> socket.socket:
+    """Connects when somebody listens there: programs that import large libraries begin at different times."""
+    host, _, port = address.rpartition(":")
+    return retry(lambda: socket.create_connection((host.strip("[]"), int(port)), 5), OSError, timeout_s)
+
+
+def wait_until_open(addresses: list[str], timeout_s: float) -> None:
+    for address in addresses:
+        dial(address, timeout_s).close()
 
 
 ServerMain = Callable[[Job, int, Any], None]

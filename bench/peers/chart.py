@@ -37,7 +37,7 @@ def draw(results: report.Results) -> str:
     systems, shapes = results["systems"], report.shapes(results)
     found = {(system["key"], shape): report.times(results, system["key"], shape)
              for system in systems for shape in shapes}
-    limits = {shape: report.limit_ms(results, shape) for shape in shapes}
+    limits = {shape: report.add_ms(results, shape) for shape in shapes}
     seen = [end for value in found.values() if value for end in (value.low, value.high)]
     seen += [limit for limit in limits.values() if limit]
     # The lowest bar gets some length: the axis begins well under it.
@@ -56,7 +56,7 @@ def draw(results: report.Results) -> str:
            f'<text class="title" x="20" y="30">{title}</text>',
            f'<text class="small" x="20" y="50">Bars: median of {rounds} rounds; whiskers: lowest and highest round. '
            f'Each step of the axis is a factor: a logarithmic scale.'
-           f'{" Dashed: what the memory allows." if any(limits.values()) else ""}</text>']
+           f'{" Dashed: the additions alone, in place." if any(limits.values()) else ""}</text>']
     bottom = height - BOTTOM
     for mark in marks:
         out.append(f'<line class="grid" x1="{x(mark)}" x2="{x(mark)}" y1="{TOP + 6}" y2="{bottom + 4}"/>')

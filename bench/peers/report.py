@@ -52,11 +52,22 @@ def ratio(results: Results, peer: str, ours: str, shape: Shape) -> Spread | None
     return spread([a[i] / b[i] for i in sorted(a.keys() & b.keys())])
 
 
-def limit_ms(results: Results, shape: Shape) -> float | None:
-    """What the machine's memory allows, by the word of pscloud."""
-    limits = [run["limit_ms"] for run in results["runs"]
-              if run.get("limit_ms") and (run["servers"], run["workers"]) == shape]
-    return statistics.median(limits) if limits else None
+LIMITS = {"limit_add_ms": "an addition in place on one core", "limit_add2_ms": "on two cores",
+          "limit_memcpy_ms": "a copy", "limit_socket_ms": "both ways through a plain socket"}
+
+
+def limits(results: Results) -> str:
+    """What the same bytes cost at least on this machine, one server and one worker, by the word of pscloud."""
+    found = {name: spread([run[name] for run in results["runs"]
+                           if run.get(name) and (run["servers"], run["workers"]) == (1, 1)]) for name in LIMITS}
+    return ", ".join(f"{LIMITS[name]} {number(value.median)} ms" for name, value in found.items() if value)
+
+
+def add_ms(results: Results, shape: Shape) -> float | None:
+    """The additions alone, of all workers, in place, on as many cores as there are servers."""
+    value = spread([run["limit_add_ms" if shape[0] == 1 else "limit_add2_ms"] for run in results["runs"]
+                    if run.get("limit_add_ms") and (run["servers"], run["workers"]) == shape])
+    return value.median if value else None
 
 
 def short(label: str) -> str:
@@ -110,10 +121,8 @@ def markdown(results: Results) -> str:
             cells = ["-" if value is None else cell(value, value.count, "×") for value in found.values()]
             ratio_rows.append([shape_name(shape), peer["label"], *cells, verdict(found)])
     lines += rows(ratio_rows)
-    limits = [(shape, limit_ms(results, shape)) for shape in all_shapes]
-    if any(limit for _, limit in limits):
-        told = "; ".join(f"{shape_name(shape)} {number(limit)} ms" for shape, limit in limits if limit)
-        lines += ["", f"What this machine's memory allows: {told}."]
+    if limits(results):
+        lines += ["", f"What the same bytes cost at least on this machine: {limits(results)}."]
     lines += failures(results)
     notes = {run["key"]: f"{run['version']} ({run['note']})" if run.get("note") else run["version"]
              for run in results["runs"] if run.get("version")}

@@ -56,6 +56,7 @@ def peer(key: str, label: str, *command: str) -> System:
 # In the order of a round; the table has ours first. `pscloud` and `python` stand for those that main() finds.
 SYSTEMS = [
     ours("lent", "pscloud, shared memory, lent", "--transport", "shm", "--lent"),
+    ours("lent2", "pscloud, lent, 2 threads", "--transport", "shm", "--lent", "--server-threads", "2"),
     ours("shm", "pscloud, shared memory", "--transport", "shm"),
     peer("ray", "Ray", "adder_ray.py"),
     ours("tcp", "pscloud, TCP", "--transport", "tcp"),

@@ -2,6 +2,7 @@
 """What of the comparison can be tested without the peers: the loop, the statistics, table and chart, and the runner on
 programs that only pretend."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -51,6 +52,21 @@ class LocalAdder:
         return got
 
 
+class SharedAdder(LocalAdder):
+    """Of several threads."""
+
+    def __init__(self, lose: int) -> None:
+        super().__init__(lose)
+        self.lock = threading.Lock()
+
+    def push(self) -> None:
+        with self.lock:
+            self.step()
+
+    def read(self) -> Any:
+        return [Floats(part) for part in self.parts]
+
+
 def serve(_job: adder.Job, _rank: int, _where: Any) -> None:
     threading.Event().wait()
 
@@ -69,6 +85,16 @@ class TheLoop(unittest.TestCase):
         meetings = []
         found = adder.measure(JOB, LocalAdder(), lambda: meetings.append(1))
         self.assertEqual((len(found.iteration_ms), found.values_ok, len(meetings)), (3, True, 4))
+
+    def test_in_sync_mode_each_value_has_the_pushes_of_all(self) -> None:
+        job = adder.Job(**{**vars(JOB), "workers": 2, "mode": "sync"})
+        for lose in (-1, 3):
+            shared, meet, told = SharedAdder(lose), threading.Barrier(2, timeout=30).wait, []
+            with concurrent.futures.ThreadPoolExecutor(2) as workers:
+                runs = list(workers.map(lambda _: adder.measure(job, shared, meet, told.append), range(2)))
+            self.assertEqual([run.values_ok for run in runs], [lose < 0] * 2)
+            self.assertEqual(len(told), 2 * JOB.iters)
+            self.assertTrue(all(push + get <= everything for push, get, everything, _ in told), told)
 
     def test_one_lost_addition_is_noticed(self) -> None:
         for step in range(5):
@@ -142,7 +168,8 @@ def results(**figures: list[float | None]) -> report.Results:
         "systems": [{"key": key, "label": key, "ours": key.startswith("our")} for key in figures],
         "shapes": [[1, 2]],
         "runs": [{"key": key, "round": i, "servers": 1, "workers": 2, **(
-            {"error": "exit code 1: <no>"} if ms is None else {"ms_p50": ms, "version": "9.8", "limit_ms": 4.0})}
+            {"error": "exit code 1: <no>"} if ms is None else
+            {"ms_p50": ms, "version": "9.8", "limit_add_ms": 4.0, "limit_add2_ms": 2.0})}
             for key, values in figures.items() for i, ms in enumerate(values, 1)]}
 
 

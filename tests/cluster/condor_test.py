@@ -118,8 +118,9 @@ class SharedFolderTest(QueueCases, OnCondor):
         own = self.lab.shared / "own"
         for task in ("server-0", "chief-0", "worker-0", "worker-1"):
             self.assertIn('arguments ["two words", "it\'s"]', (own / f"{task}.out").read_text(), task)
-        self.assertIn("heard ps-0", (own / "chief-0.out").read_text())
-        self.assertIn("stopped", (own / "server-0.out").read_text())
+        self.assertIn("heard ps-0 worker-0 worker-1", (own / "chief-0.out").read_text())
+        for task in ("server-0", "worker-0", "worker-1"):
+            self.assertIn("stopped", (own / f"{task}.out").read_text(), task)
         self.assertEqual((own / "log").read_text().count("Normal termination (return value 0)"), 4)
 
 
@@ -131,9 +132,12 @@ class DockerTest(QueueTools, OnCondor):
     machines = 2
     docker = True
     on = "condor:image=test/box:1"
+    # A worker that would not wait for the server could be done, and with it the run, before the server has said a word.
     script = ('for word; do echo "[$word]"; done; cat "$TOKEN_FILE"; echo; ls /bin | head -1; '
               'if [ "$PSCLOUD_ROLE" = server ]; then trap "echo stopped kindly; exit 0" TERM; echo up; '
-              'while :; do sleep 0.1; done; fi; echo "$PSCLOUD_SERVER_ADDRESSES"; {then}')
+              'nc -ll -p "${{PSCLOUD_LISTEN##*:}}" -e echo here & while :; do sleep 0.1; done; fi; '
+              'server=$PSCLOUD_SERVER_ADDRESSES; echo "$server"; '
+              'until [ "$(nc "${{server%:*}}" "${{server##*:}}" </dev/null 2>&1)" = here ]; do sleep 0.1; done; {then}')
 
     @classmethod
     def setUpClass(cls):
@@ -142,7 +146,7 @@ class DockerTest(QueueTools, OnCondor):
             programs = pathlib.Path(folder) / "bin"
             programs.mkdir()
             shutil.copy(shutil.which("busybox"), programs)
-            for name in ("sh", "cat", "echo", "head", "ls", "sleep"):
+            for name in ("sh", "cat", "echo", "head", "ls", "nc", "sleep"):
                 (programs / name).symlink_to("busybox")
             subprocess.run(["tar", "-C", folder, "-cf", cls.lab.shared / "box.tar", "."], check=True)
         for machine in cls.lab.machines:

@@ -10,13 +10,27 @@ import sys
 import unittest
 
 from console_harness import Api, Events
-from launch_harness import PSCLOUD, LaunchTest, until
+from launch_harness import PSCLOUD, LaunchTest, marked_processes, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
 
+import machines  # noqa: E402
 import ssh_lab  # noqa: E402
 
 STAY = "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+# An ssh to this machine, which takes its time: until there is a file.
+SLOW_SSH = """#!/bin/sh
+while ! [ -e {go} ]; do sleep 0.02; done
+for last; do :; done
+exec sh -c "$last"
+"""
+TRAIN = """
+training_data {{ format: TEXT text: LIBSVM file: "{data}-.*" }}
+model_output {{ format: TEXT file: "{model}" }}
+loss {{ type: LOGIT }}
+learning_rate {{ type: DECAY alpha: 0.1 beta: 1 }}
+async_sgd {{ algo: FTRL minibatch: 100 }}
+"""
 
 
 class ControllerCase(LaunchTest):
@@ -69,9 +83,10 @@ class Local(ControllerCase):
         until(lambda: "shipped" in self.pscloud("logs", "going", *there), "the first lines")
         self.assertIn("running", self.pscloud("status", "going", *there))
         for pid in self.controllers():
-            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            self.assertNotIn(b"hidden-value", command)
-            self.assertNotIn(access["token"].encode(), command)
+            for what in ("cmdline", "environ"):
+                shown = pathlib.Path(f"/proc/{pid}/{what}").read_bytes()
+                self.assertNotIn(b"hidden-value", shown)
+                self.assertNotIn(access["token"].encode(), shown)
         seen = []
         stream = Events(api, "/api/runs/going/stream?logs=all&from=start", lambda name, data: seen.append(name))
         self.assertEqual(api.ask("POST", "/cleanup", body=b"")[2], b"cleanup in progress")
@@ -89,6 +104,44 @@ class Local(ControllerCase):
         self.assertEqual(self.state("killed")["state"], "lost")
         self.assertEqual(list(self.home.glob("controller-*")), [])
 
+    def test_a_controller_that_is_killed_leaves_the_run_to_its_launcher(self):
+        go = self.home / "go"
+        self.start_run("orphan", "--", "sh", "-c", f"while ! [ -e {go} ]; do sleep 0.02; done", workers=1)
+        launcher = int((self.run_folder("orphan") / "lock").read_text())
+        for pid in self.controllers():
+            if pid != launcher:
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: self.controllers() == [launcher], "the end of the controller")
+        go.write_text("")
+        until(lambda: not (self.run_folder("orphan") / "open").exists(), "the end of the run")
+        self.assertEqual(self.state("orphan")["state"], "done")
+        until(lambda: not self.controllers(), "the end of the launcher")
+
+    def test_who_is_killed_before_it_was_told_leaves_no_run(self):
+        """Nobody would ever have the token."""
+        go, tools = self.home / "go", self.home / "tools"
+        tools.mkdir()
+        (tools / "ssh").write_text(SLOW_SSH.format(go=go))
+        (tools / "ssh").chmod(0o755)
+        laptop = self.start(PSCLOUD, "run", "--controller", "local", "--on", "ssh:somewhere", "--name", "never",
+                            "--workers", 1, "--", "sh", "-c", STAY,
+                            PATH=f"{tools}:{self.environment['PATH']}", HOME=str(self.home))
+        until(lambda: (self.run_folder("never") / "state.json").exists(), lambda: self.story(laptop))
+        self.kill(laptop)
+        go.write_text("")
+        until(lambda: not self.controllers(), "the end of the controller")
+        self.assertFalse((self.run_folder("never") / "open").exists())
+        self.assertEqual(self.state("never")["state"], "interrupted")
+        self.assertEqual(marked_processes(self.state("never")["job"]), {})
+
+    def test_training_goes_on_in_the_folder_of_who_asks(self):
+        self.pscloud("data", "generate", "data", "--examples", 500, "--keys", 100)
+        (self.work / "clicks.conf").write_text(TRAIN.format(data="data", model="model/clicks"))
+        self.pscloud("train", "clicks.conf", "--workers", 2, "--controller", "local", "--linger", 0)
+        until(lambda: not self.controllers(), "the end of the controller")
+        self.assertEqual(self.state("clicks")["state"], "done")
+        self.assertTrue(list((self.work / "model").glob("clicks*")))
+
     def test_a_job_that_cannot_start_is_told_at_once(self):
         run = self.start(PSCLOUD, "run", "--controller", "local", "--name", "wrong", "--workers", 1, "--",
                          "./no_such_program")
@@ -103,7 +156,7 @@ class Local(ControllerCase):
 class Lab(ControllerCase):
     @classmethod
     def setUpClass(cls):
-        cls.lab = ssh_lab.SshLab(1)
+        cls.lab = ssh_lab.SshLab(3)
         cls.outside = staticmethod(lambda words: cls.lab.outside_command(*words))
 
     @classmethod
@@ -112,7 +165,10 @@ class Lab(ControllerCase):
 
     def setUp(self):
         super().setUp()
-        self.where = (str(self.lab.cluster_file(self.home / "controller.json")),)
+        first, *others = [{"address": machine.address, "name": machine.name} for machine in self.lab.machines]
+        self.where = (str(self.lab.cluster_file(self.home / "controller.json", hosts=[first])),)
+        # What HOST finds there is its own: its keys, and the hosts that it knows.
+        self.others = self.lab.cluster_file(self.home / "others.json", hosts=others, options={})
         self.before = set(self.lab.processes_of(self.lab.first))
         self.there = self.lab.root_of(self.lab.first) / ssh_lab.HOME / ".local/state/pscloud"
 
@@ -137,6 +193,52 @@ class Lab(ControllerCase):
               lambda: f"the end of {self.lab.processes_of(self.lab.first)}")
         self.assertEqual(list(self.there.glob("controller-*")), [])
         self.lab.plug_in(self.lab.first)
+
+    def give_key(self):
+        """The controller's host may log in on the others."""
+        folder = self.lab.root_of(self.lab.first) / ssh_lab.HOME / ".ssh"
+        for name, source in (("id_ed25519", self.lab.key), ("known_hosts", self.lab.known_hosts)):
+            (folder / name).write_bytes(source.read_bytes())
+            (folder / name).chmod(0o600)
+            os.chown(folder / name, machines.USER, machines.USER)
+            self.addCleanup((folder / name).unlink)
+
+    def until_alone(self, before):
+        until(lambda: not any(set(self.lab.processes_of(machine)) - before[machine] for machine in self.lab.machines),
+              lambda: f"the end of {[self.lab.processes_of(machine) for machine in self.lab.machines]}")
+
+    def test_it_places_tasks_on_other_hosts(self):
+        self.give_key()
+        before = {machine: set(self.lab.processes_of(machine)) for machine in self.lab.machines}
+        script = self.work / "work.sh"
+        script.write_text("#!/bin/sh\nuname -n\n")
+        script.chmod(0o755)
+        self.start_run("afar", "--on", self.others, "--file", "work.sh", "--", "./work.sh", linger=0)
+        state = self.there / "runs/afar/state.json"
+        until(lambda: json.loads(state.read_text())["state"] == "done", state.read_text)
+        hosts = {(self.there / f"runs/afar/logs/worker-{n}.log").read_text() for n in range(2)}
+        self.assertEqual(hosts, {"host2\n", "host3\n"})
+        self.until_alone(before)
+
+    def test_it_trains_on_other_hosts(self):
+        self.give_key()
+        before = {machine: set(self.lab.processes_of(machine)) for machine in self.lab.machines}
+        common = self.lab.common
+        self.pscloud("data", "generate", common / "data", "--examples", 500, "--keys", 100)
+        (self.work / "clicks.conf").write_text(TRAIN.format(data=common / "data", model=common / "model/clicks"))
+        self.pscloud("train", "clicks.conf", "--workers", 2, "--on", self.others, "--controller", *self.where,
+                     "--linger", 0)
+        state = self.there / "runs/clicks/state.json"
+        until(lambda: json.loads(state.read_text())["state"] == "done", state.read_text)
+        self.assertTrue(list((common / "model").glob("clicks*")))
+        self.until_alone(before)
+
+    def test_a_key_that_it_lacks_is_told_at_once(self):
+        run = self.start(PSCLOUD, "run", "--controller", *self.where, "--on", self.others, "--name", "locked",
+                         "--workers", 2, "--", "true")
+        run.wait(60)
+        self.assertEqual(run.returncode, 3, self.story(run))
+        self.assertIn("host key is not known", self.story(run))
 
 
 if __name__ == "__main__":

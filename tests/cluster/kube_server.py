@@ -73,7 +73,9 @@ class Pod:
             self.labels["apps.kubernetes.io/pod-index"] = str(index)
         self.container = self.spec["containers"][0]
         self.deleted = None
-        self.ready = True
+        self.kill_at = float("inf")
+        self.forced = False  # deleted without waiting for its node
+        self.lost = False    # with its node, of which nothing is heard any more
         self.process = None
         if self.container["image"] != "test/missing":
             self.run()
@@ -112,19 +114,36 @@ class Pod:
         return self.process is not None and self.process.poll() is not None and self.stamper.poll() is not None
 
     def remove(self, grace):
-        self.deleted = time.monotonic()
+        """With a grace of 0 the API forgets it at once. Its node goes on with what it was told first."""
+        if self.deleted is None:
+            self.deleted = time.monotonic()
+            self.kill_at = self.deleted + grace
+            self.signal(signal.SIGTERM if grace > 0 else signal.SIGKILL)
+        self.forced = self.forced or grace == 0
+
+    def signal(self, number):
         if self.process is None:
             return
-        signals = signal.SIGTERM if grace > 0 else signal.SIGKILL
         try:
-            os.killpg(self.process.pid, signals)
+            os.killpg(self.process.pid, number)
         except ProcessLookupError:
             pass
+
+    def lose_node(self):
+        """A power cut. What was known last stays, but that it is not ready; so does the pod, until it is forced."""
+        self.lost = True
+        self.signal(signal.SIGKILL)
+
+    def runs(self):
+        return self.process is not None and not self.ended()
+
+    def gone(self):
+        return self.forced or self.deleted is not None and not self.lost and not self.runs()
 
     def state(self):
         if self.process is None:
             return {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
-        if self.ended():
+        if self.ended() and not self.lost:
             code = self.process.returncode
             return {"terminated": {"exitCode": code if code >= 0 else 128 - code,
                                    "reason": "Completed" if code == 0 else "Error"}}
@@ -136,7 +155,7 @@ class Pod:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         return {"metadata": metadata, "spec": {"nodeName": "node-a"},
                 "status": {"phase": "Running", "containerStatuses": [{"state": self.state(), "ready": True}],
-                           "conditions": [{"type": "Ready", "status": "True" if self.ready else "False"}]}}
+                           "conditions": [{"type": "Ready", "status": "False" if self.lost else "True"}]}}
 
 
 class Cluster:
@@ -145,14 +164,17 @@ class Cluster:
         self.token = token
         self.name_space = name_space
         self.lock = threading.RLock()
-        self.objects = {kind: {} for kind in KINDS}
+        # A StatefulSet makes revisions of itself, which its user may not even see.
+        self.objects = {kind: {} for kind in (*KINDS, "controllerrevisions")}
         self.history = []  # of what was made and removed
+        self.pods = []     # all that were ever made
 
     # What the API does.
 
     def create(self, kind, body):
         with self.lock:
             metadata = body.get("metadata", {})
+            demand(kind != "pods", "pods is forbidden: cannot create", 403)
             demand((body.get("apiVersion"), body.get("kind")) == KINDS[kind], f"{kind}: wrong apiVersion or kind", 400)
             name = metadata.get("name", "")
             demand(NAME.fullmatch(name), f"metadata.name: {name!r}")
@@ -182,25 +204,33 @@ class Cluster:
             labels = template["metadata"]["labels"]
             demand(spec["selector"]["matchLabels"].items() <= labels.items(), "selector does not match template labels")
             count = spec["replicas"]
+            self.objects["controllerrevisions"][f"{name}-5d9c7b8f4d"] = {"metadata": {"labels": labels}, "owner": name}
         for index in range(count):
             pod_name = f"{name}-{index}" + ("-x7k2p" if kind == "jobs" else "")
-            self.objects["pods"][pod_name] = Pod(self, pod_name, template, index, (kind, name), kind == "jobs")
+            pod = Pod(self, pod_name, template, index, (kind, name), kind == "jobs")
+            self.objects["pods"][pod_name] = pod
+            self.pods.append(pod)
 
     def remove(self, kind, name, options):
         with self.lock:
             demand(name in self.objects[kind], f"{kind} {name!r} not found", 404)
             self.history.append(("remove", kind, name))
             if kind == "pods":
-                self.objects["pods"][name].remove(options.get("gracePeriodSeconds", 30))
+                pod = self.objects["pods"][name]
+                pod.remove(options.get("gracePeriodSeconds", pod.spec["terminationGracePeriodSeconds"]))
                 return
             del self.objects[kind][name]
+            if kind == "statefulsets" and options.get("propagationPolicy") != "Orphan":
+                revisions = self.objects["controllerrevisions"]
+                for revision in [each for each in revisions if revisions[each]["owner"] == name]:
+                    del revisions[revision]
             for pod in list(self.objects["pods"].values()):
                 if pod.owner != (kind, name):
                     continue
                 if options.get("propagationPolicy") == "Orphan":
                     pod.owner = None
                 else:
-                    pod.remove(30)
+                    pod.remove(pod.spec["terminationGracePeriodSeconds"])
 
     def list(self, kind, selector):
         with self.lock:
@@ -211,15 +241,18 @@ class Cluster:
 
     def tick(self):
         """Pods that were removed and have ended are gone; a controller makes new ones for its own."""
+        for pod in self.pods:
+            if time.monotonic() >= pod.kill_at:
+                pod.signal(signal.SIGKILL)
         for name, pod in list(self.objects["pods"].items()):
-            if pod.deleted and (pod.process is None or pod.ended()):
+            if pod.gone():
                 del self.objects["pods"][name]
                 assert pod.owner is None or pod.owner[1] not in self.objects[pod.owner[0]], "it would come again"
 
     def end(self):
-        for pod in self.objects["pods"].values():
+        for pod in self.pods:
             if pod.process is not None:
-                pod.remove(0)
+                pod.signal(signal.SIGKILL)
                 pod.process.wait()
                 pod.stamper.wait()
         shutil.rmtree(self.folder)
@@ -277,7 +310,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         with open(pod.log_path, "rb") as log:
             while True:
-                over = pod.ended() or query.get("follow") != "true"
+                over = pod.ended() and (not pod.lost or pod.gone()) or query.get("follow") != "true"
                 piece = log.read(1 << 16)
                 if piece:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))

@@ -24,7 +24,9 @@ BUILD = pathlib.Path(os.environ.get("PSCLOUD_BUILD", "build/release")).resolve()
 PSCLOUD = BUILD / "pscloud"
 SECONDS = 60
 CHIEF = """for a in "$@"; do echo "[$a]"; done; cat $ROOT$TOKEN_FILE; echo; stat -c %a $ROOT$TOKEN_FILE; echo "$ODD" """
-SERVER = "trap 'echo stopped kindly; exit 0' TERM; while :; do sleep 0.05; done"
+SERVER = "trap 'echo stopped kindly; exit 0' TERM; : > {folder}/up-$PSCLOUD_POD_INDEX; while :; do sleep 0.05; done"
+# A worker that would not wait for the servers could be done, and with it the run, before these have begun.
+FIND_SERVERS = "until [ -e {folder}/up-0 ] && [ -e {folder}/up-1 ]; do sleep 0.05; done"
 
 
 class KubernetesTest(KilledLaunchers, unittest.TestCase):
@@ -55,9 +57,10 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done.stdout + done.stderr
 
-    def start_sleeper(self, name):
+    def start_sleeper(self, name, script="echo here; exec sleep 600", grace=1):
         process = subprocess.Popen([PSCLOUD, "run", "--on", "kubernetes:image=test/any", "--name", name, "--servers",
-                                    "1", "--workers", "1", "--", "sh", "-c", "echo here; exec sleep 600"],
+                                    "1", "--workers", "1", "--stop-grace", str(grace), "--", "sh", "-c",
+                                    script],
                                    env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -70,16 +73,19 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
         return (self.home / "runs" / run / "logs" / f"{task}.log").read_text()
 
     def assert_nothing_left(self):
+        self.assertEqual([pod.name for pod in self.cluster.pods if pod.runs()], [])
         self.assertEqual({kind: list(things) for kind, things in self.cluster.objects.items() if things}, {})
 
     def test_a_job_runs_and_leaves_nothing(self):
         job = self.home / "job.json"
+        server = SERVER.format(folder=self.home)
+        worker = f'{FIND_SERVERS.format(folder=self.home)}; echo "$TF_CONFIG"'
         job.write_text(json.dumps({
             "framework": "tensorflow",
-            "roles": {"server": {"count": 2, "command": ["sh", "-c", SERVER], "image": "test/any"},
+            "roles": {"server": {"count": 2, "command": ["sh", "-c", server], "image": "test/any"},
                       "chief": {"count": 1, "image": "test/any",
                                 "command": ["sh", "-c", CHIEF, "x", "a b", "'\"", "$(HOME)", "$$", "*", "two\nlines"]},
-                      "worker": {"count": 3, "command": ["sh", "-c", 'echo "$TF_CONFIG"'], "image": "test/any"}}}))
+                      "worker": {"count": 3, "command": ["sh", "-c", worker], "image": "test/any"}}}))
         self.environment["ODD"] = "$(PATH) $$ {{x}}"
         self.pscloud("run", "--on", "kubernetes", "--job", job, "--name", "tf", "--secret", "TOKEN", "--env", "ODD")
         chief = self.log("tf", "chief-0")
@@ -95,9 +101,10 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
         self.assert_nothing_left()
 
     def test_a_worker_that_fails_is_the_root_cause(self):
+        server = SERVER.format(folder=self.home)
         said = self.pscloud("run", "--on", "kubernetes", "--image", "test/any", "--name", "bad", "--servers", 1,
                             "--workers", 2, "--", "sh", "-c",
-                            f'case $PSCLOUD_ROLE$PSCLOUD_RANK in server*) {SERVER} ;; worker1) echo no data; exit 7 ;; '
+                            f'case $PSCLOUD_ROLE$PSCLOUD_RANK in server*) {server} ;; worker1) echo no data; exit 7 ;; '
                             '*) sleep 60 ;; esac', code=1)
         self.assertIn("worker-1 on node-a failed: exit code 7", said)
         self.assertIn("no data", said)
@@ -111,11 +118,20 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
     def test_a_lost_node_is_named(self):
         process = self.start_sleeper("cut")
         for pod in self.cluster.objects["pods"].values():
-            pod.ready = False
+            pod.lose_node()
         out, _ = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, 1, out)
         self.assertIn("node-a does not answer", out)
         self.assert_nothing_left()
+
+    def test_a_second_ctrl_c_does_not_wait(self):
+        process = self.start_sleeper("twice", "trap '' TERM; echo here; while :; do sleep 0.1; done", 50)
+        for step in ("running", "stopping"):
+            until(lambda step=step: self.step_of("twice") == step, step)
+            process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, out)
+        self.assertEqual(self.cluster.objects["pods"], {})
 
     def test_a_killed_launcher_is_cleaned_up_after(self):
         process = self.start_sleeper("dead")

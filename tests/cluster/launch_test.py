@@ -13,6 +13,7 @@ import time
 import unittest
 
 import killed_launchers
+from harness import SANITIZERS
 from killed_launchers import KilledLaunchers
 from launch_harness import BUILD, PSCLOUD, LaunchTest, marked_processes, until
 
@@ -169,7 +170,7 @@ class LifeTest(LaunchTest):
         self.assertEqual(len(lines[0]), 40_000_000)
         self.assertEqual(lines[1:200_001], [str(i) for i in range(200_000)])
         self.assertEqual("\n".join(lines[200_001:]).strip(), "no end")
-        self.assertLess(peak, 100_000, "kilobytes of memory")
+        self.assertLess(peak, 1_000_000 if SANITIZERS else 100_000, "kilobytes of memory")  # they keep what was freed
 
     def test_a_hundred_pairs_of_jobs_that_start_together_share_no_port(self):
         for batch in range(20):
@@ -200,7 +201,7 @@ class LifeTest(LaunchTest):
             listed = self.pscloud("status")
             took.append(time.monotonic() - began)
         self.assertEqual(len(listed.splitlines()), 21)
-        self.assertLess(min(took), 0.2, took)
+        self.assertLess(min(took), 2 if SANITIZERS else 0.2, took)
 
 
 @unittest.skipIf(killed_launchers.missing(), killed_launchers.missing())

@@ -59,6 +59,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         raw_path, _, raw_query = self.path.partition("?")
         query = dict(urllib.parse.parse_qsl(raw_query, keep_blank_values=True))
         bucket, _, key = urllib.parse.unquote(raw_path)[1:].partition("/")
+        if self.server.on_request:
+            self.server.on_request(self.client_address[0], self.command, key)
         with self.server.lock:
             self.server.asked.append((self.command, self.path))
             fault = next((fault for fault in self.server.faults if fault.wants(self.command, self.path)), None)
@@ -169,6 +171,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             allow("s3:AbortMultipartUpload")
             if not self.server.uploads.pop(query["uploadId"], None):
                 raise Refusal(404, "NoSuchUpload")
+            return 204, [], b""
+        if self.command == "DELETE":
+            allow("s3:DeleteObject")
+            objects.pop(key, None)  # one that is not there is no error
             return 204, [], b""
         allow("s3:PutObject")
         meta = {name.lower(): value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
@@ -281,6 +287,7 @@ class S3Server(http.server.ThreadingHTTPServer):
         self.faults = []
         self.asked = []
         self.clock_off_s = 0
+        self.on_request = None  # is told of each: (address of who asks, method, key), and may take its time
         self.lock = threading.Lock()
         super().__init__((host, 0), Handler)
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)

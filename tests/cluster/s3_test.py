@@ -3,7 +3,6 @@
 refused, and what a network does."""
 
 import datetime
-import http.server
 import json
 import os
 import pathlib
@@ -11,10 +10,10 @@ import random
 import signal
 import subprocess
 import tempfile
-import threading
 import unittest
 
 from harness import PSCLOUD, SANITIZER, SECONDS, until
+from metadata_server import MetadataServer
 from s3_server import Fault, S3Server, User
 
 SECRET = "wJalrXUtnFEMI+bPxRfiCYzEXAMPLE/KEY"
@@ -37,36 +36,6 @@ model_input { format: TEXT file: "s3://models/day/clicks_S.*" }
 
 def made_up(size, seed=1):
     return random.Random(seed).randbytes(size)
-
-
-class Metadata(http.server.BaseHTTPRequestHandler):
-    """The part of an EC2 instance's metadata service that gives the keys of its role."""
-
-    def log_message(self, *_):
-        pass
-
-    def say(self, status, text=""):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def do_PUT(self):
-        known = self.path == "/latest/api/token" and self.headers["X-aws-ec2-metadata-token-ttl-seconds"]
-        self.say(200 if known else 400, "imds-token")
-
-    def do_GET(self):
-        folder = "/latest/meta-data/iam/security-credentials/"
-        if self.headers["X-aws-ec2-metadata-token"] != "imds-token":
-            return self.say(401)
-        if self.path == folder:
-            return self.say(200, "trainer")
-        if self.path != folder + "trainer":
-            return self.say(404)
-        expires = datetime.datetime.utcnow() + datetime.timedelta(hours=1)
-        self.say(200, json.dumps({"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": "ROLE",
-                                  "SecretAccessKey": SECRET, "Token": TOKEN,
-                                  "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ")}, indent=2))
 
 
 class S3(unittest.TestCase):
@@ -157,6 +126,47 @@ class S3(unittest.TestCase):
         self.run_here("predict", "test.conf", "--out", "s3://models/scores")
         self.assertEqual(self.server.get("models", "scores-1").count(b"\n"), 10000)
 
+    def test_a_model_that_may_not_be_written_is_told_before_the_training(self):
+        self.run_here("data", "generate", "s3://logs/clicks/train", "--examples", 100, "--keys", 260)
+        (self.folder / "train.conf").write_text(TRAIN)
+        self.server.users["KEY"].denied = {"s3:PutObject"}
+        self.server.asked.clear()
+        said = self.refused("train", "train.conf")
+        self.assertIn("model_output: s3://models/day/clicks_S0: ", said)
+        self.assertIn("lack s3:PutObject", said)
+        self.assertFalse([path for method, path in self.server.asked if method == "GET" and "train-0" in path])
+        self.server.users["KEY"].denied = set()
+        self.run_here("train", "train.conf", "--quiet")
+        self.assertEqual(self.server.uploads, {})
+
+    def test_a_training_is_resumed_from_a_checkpoint_in_s3(self):
+        self.run_here("data", "generate", "s3://logs/clicks/train", "--examples", 20000, "--keys", 2600, "--files", 8)
+        (self.folder / "train.conf").write_text(TRAIN)
+        train = ("train", "train.conf", "--servers", 1, "--workers", 1, "--set", "async_sgd.num_data_pass=2")
+        checkpoints = ("--set", "checkpoint.folder=s3://models/ck", "--set", "checkpoint.every_seconds=0")
+        self.run_here(*train)
+        model = self.server.get("models", "day/clicks_S0")
+        del self.server.buckets["models"]["day/clicks_S0"]
+
+        def numbers():
+            return sorted(int(key[14:]) for key in list(self.server.buckets["models"])
+                          if key.startswith("ck/checkpoint-") and key[14:].isdigit())
+
+        process = self.start(*train, *checkpoints)
+        until(lambda: max(numbers(), default=0) >= 4, "a fourth checkpoint")
+        process.kill()
+        process.communicate(timeout=SECONDS)
+        self.assertLessEqual(len(numbers()), 3)  # two are kept, and a third while one goes
+        said = self.run_here(*train, *checkpoints, "--resume")
+        self.assertIn("had been done before it was resumed", said)
+        self.assertEqual(self.server.get("models", "day/clicks_S0"), model)
+        self.assertEqual(numbers(), [])
+        self.server.users["KEY"].denied = {"s3:DeleteObject"}
+        process = self.start(*train, *checkpoints)
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, "the model is written, but its checkpoints are still there: .* lack s3:DeleteObject")
+
     def test_what_is_wrong_is_named(self):
         self.server.put("logs", "file", b"x")
         self.assertIn("s3://nowhere/file: there is no bucket nowhere", self.refused("ls", "s3://nowhere/file"))
@@ -191,12 +201,13 @@ class S3(unittest.TestCase):
         self.run_here("ls", "s3://logs/file")
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_EC2_METADATA_DISABLED"):
             self.variables[name] = None
-        metadata = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-        self.addCleanup(metadata.server_close)
-        thread = threading.Thread(target=metadata.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        self.addCleanup(metadata.shutdown)
-        self.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = f"http://127.0.0.1:{metadata.server_port}"
+        expires = datetime.datetime.utcnow() + datetime.timedelta(hours=1)
+        keys = {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN,
+                "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        role = "iam/security-credentials"
+        metadata = MetadataServer(lambda: {role: "trainer", f"{role}/trainer": keys}).start()
+        self.addCleanup(metadata.stop)
+        self.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = metadata.url
         self.run_here("ls", "s3://logs/file")
 
     def test_a_server_must_prove_who_it_is(self):

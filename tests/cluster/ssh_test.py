@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 import killed_launchers
+from harness import SLOW
 from killed_launchers import KilledLaunchers
 from launch_harness import PSCLOUD, SECONDS, LaunchTest, until
 
@@ -41,6 +43,9 @@ else:
                 time.sleep(0.02)
         print(connection.makefile().read(), flush=True)
 """
+# A server says when it is told to stop, a worker when it ends.
+TIMES = """if [ "$PSCLOUD_ROLE" = server ]; then trap 'date +%s.%N; exit 0' TERM; while :; do sleep 0.02; done; fi
+sleep 2; date +%s.%N"""
 LOST_AFTER_S = 4
 CONFIG = """
 training_data { format: TEXT text: LIBSVM file: "train-.*" }
@@ -114,6 +119,36 @@ class SshTest(KilledLaunchers, LaunchTest):
                              ["", "hello from host1", "hello from host2"])
         self.run_on("--name", "own", "--workers", 4, "--", "pscloud", "version")
         self.assertIn("pscloud", self.log("own", "worker-3"))
+        self.assert_nothing_left()
+
+    def test_servers_are_told_within_a_second_of_the_last_workers_end(self):
+        # A busy machine can make it later, and nothing makes it sooner: one of three is proof.
+        for run in ("told0", "told1", "told2"):
+            done = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", run, "--servers", 2, "--workers", 3, "--",
+                              "sh", "-c", TIMES)
+            self.ends(done)
+            self.assertIn("3 done, 2 stopped", self.story(done))
+            # A shell whose `sleep` is ended says so too.
+            times = {task: next(float(word) for word in self.log(run, task).split() if word[0].isdigit())
+                     for task in ("server-0", "server-1", "worker-0", "worker-1", "worker-2")}
+            took = (max(times["server-0"], times["server-1"]) -
+                    max(times[f"worker-{number}"] for number in range(3)))
+            print(f"the servers heard of the last worker's end after {took:.2f} s", flush=True)
+            if took < 1 * SLOW:
+                break
+        self.assertLess(took, 1 * SLOW)
+        self.assert_nothing_left()
+
+    def test_the_first_failure_is_the_cause(self):
+        run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "fails", "--servers", 1, "--workers", 2, "--",
+                         "sh", "-c", f'[ "$PSCLOUD_TASK" = worker-1 ] || {{ {STAY}; }}; '
+                         "echo something is wrong here >&2; exit 7")
+        self.ends(run, 1)
+        self.assertIn("worker-1 on host3 failed: exit code 7; stopping the rest", self.story(run))
+        self.assertIn("the last lines of worker-1:\n    something is wrong here\n", self.story(run))
+        state = self.state("fails")
+        self.assertEqual(state["root_cause"], "worker-1")
+        self.assertEqual([task["state"] for task in state["tasks"]], ["stopped", "stopped", "failed"])
         self.assert_nothing_left()
 
     def test_tasks_are_measured_where_they_run(self):
@@ -337,7 +372,7 @@ class SshTest(KilledLaunchers, LaunchTest):
                                 "worker-2.log"})
         self.assert_nothing_left()
 
-    def poseidon(self, out, command, code=0):
+    def start_psd_run(self, out, command, **variables):
         binaries = self.home / "env"
         config = {"username": ssh_lab.USER, "pem_file": str(self.lab.key), "virtualenv": "/tmp/poseidon",
                   "worker_nodes": [machine.address for machine in self.lab.machines[:3]],
@@ -356,14 +391,18 @@ class SshTest(KilledLaunchers, LaunchTest):
         binaries.mkdir(exist_ok=True)
         if not psd_run.exists():
             psd_run.symlink_to(PSCLOUD)
-        run = self.start(psd_run, "-c", self.home / "psd.json", "-o", out, command)
-        self.ends(run, code)
-        folders = sorted((self.work / out).glob("poseidon_log_*"))
-        self.assertTrue(folders, self.story(run))
-        return {path.name: path.read_text() for path in folders[-1].iterdir()}
+        return self.start(psd_run, "-c", self.home / "psd.json", "-o", out, command, **variables)
+
+    def psd_logs(self, out):
+        """What is in the folder of logs, by name."""
+        return {path.name: path.read_text() for path in (self.work / out).glob("poseidon_log_*/*")}
+
+    def psd_run(self, out, command, **variables):
+        self.ends(self.start_psd_run(out, command, **variables))
+        return self.psd_logs(out)
 
     def test_psd_run_is_as_its_users_know_it(self):
-        logs = self.poseidon("logs", "CLASS=x python3 -c 'import sys; print(sys.argv[1:])' --batch_size 32")
+        logs = self.psd_run("logs", "CLASS=x python3 -c 'import sys; print(sys.argv[1:])' --batch_size 32")
         self.assertEqual(sorted(logs), ["master.log", "server0.log", "server1.log", "worker0.log", "worker1.log",
                                         "worker2.log"])
         self.assertEqual(logs["master.log"], "ps_master on host4\n")
@@ -372,12 +411,50 @@ class SshTest(KilledLaunchers, LaunchTest):
         for number in range(3):
             flags = ["--batch_size", "32", "--distributed", "--master_address", address, "--client_id", str(number)]
             self.assertEqual(logs[f"worker{number}.log"], f"{flags}\n")
-        self.assertTrue((self.work / "poseidon_run.log").exists())
+        story = (self.work / "poseidon_run.log").read_text().splitlines()
+        self.assertRegex(story[0], r"^\S+ \S+ run psd-run on ssh: 1 scheduler, 2 servers, 3 workers$")
+        self.assertRegex(story[-1], r"^\S+ \S+ run psd-run done, exit code 0$")
+
+    def test_psd_run_has_its_logs_while_it_runs_and_after_kill_9(self):
+        run = self.start_psd_run("logs", "echo begun; sleep 1000 #")
+        until(lambda: [self.psd_logs("logs").get(f"worker{number}.log") for number in range(3)] == ["begun\n"] * 3,
+              lambda: f"the logs: {self.psd_logs('logs')} {self.story(run)}")
+        self.assertIn("run psd-run on ssh", (self.work / "poseidon_run.log").read_text())
+        self.kill(run)
+        self.pscloud("down")
+        shutil.rmtree(self.run_folder("psd-run"))
+        self.assertEqual(self.psd_logs("logs")["worker2.log"], "begun\n")
+        self.assertIn("run psd-run on ssh", (self.work / "poseidon_run.log").read_text())
+
+    def test_psd_run_keeps_its_logs_on_another_file_system_too(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="pscloud-launch-", dir="/dev/shm"))
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        self.assertNotEqual(home.stat().st_dev, self.work.stat().st_dev)
+        run = self.start_psd_run("logs", "echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo ended #",
+                                 PSCLOUD_HOME=str(home))
+        until(lambda: self.psd_logs("logs").get("worker1.log") == "begun\n", lambda: f"the log: {self.story(run)}")
+        for machine in self.lab.machines:
+            (self.lab.root_of(machine) / "tmp/go").touch()
+            self.addCleanup((self.lab.root_of(machine) / "tmp/go").unlink)
+        self.ends(run)
+        shutil.rmtree(home)
+        self.assertEqual(self.psd_logs("logs")["worker1.log"], "begun\nended\n")
+        self.assertIn("done, exit code 0", (self.work / "poseidon_run.log").read_text())
 
     def test_psd_run_takes_a_command_for_each_worker(self):
-        logs = self.poseidon("each", "echo first,echo second,echo third")
+        logs = self.psd_run("each", "echo first,echo second,echo third")
         self.assertIn("second --distributed", logs["worker1.log"])
         self.assertIn("third --distributed", logs["worker2.log"])
+
+    def test_psd_run_says_when_a_list_does_not_fit_the_workers(self):
+        run = self.start_psd_run("odd", "echo first,echo second")
+        self.ends(run)
+        self.assertIn("the command has 2 parts between commas, and there are 3 workers: each of them runs the whole as "
+                      "one command\n", self.story(run))
+        self.assertIn("first,echo second --distributed", self.psd_logs("odd")["worker2.log"])
+        one = self.start_psd_run("one", "echo alone")
+        self.ends(one)
+        self.assertNotIn("parts", self.story(one))
 
 
 if __name__ == "__main__":

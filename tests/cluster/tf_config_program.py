@@ -1,8 +1,9 @@
 """A program that knows of its cluster what TF_CONFIG says, as TensorFlow's do: ps serve until they are stopped, workers
-and the chief ask each ps and end. It prints its arguments, so that a test can see what became of them.
+ask each ps and end. If there is a chief, only it ends by itself: workers serve too, and it asks all of them. It prints
+its arguments, so that a test can see what became of them.
 
 Words in WORK, comma-separated: "fail:worker-1" ends that task with code 7; "slow" lets workers run until they are
-stopped.
+stopped, "pause" for two seconds more.
 """
 
 import json
@@ -46,13 +47,17 @@ def ask(address):
 
 print("arguments " + json.dumps(sys.argv[1:]), flush=True)
 print("secret " + (open(os.environ["TOKEN_FILE"]).read() if "TOKEN_FILE" in os.environ else "none"), flush=True)
-if kind == "ps":
+if kind == "ps" or (kind == "worker" and "chief" in config["cluster"]):
     serve()
-print("heard " + " ".join(ask(address) for address in config["cluster"].get("ps", [])), flush=True)
+# Who was heard has said its arguments: a chief that ends before would have the others stopped before they say a word.
+asked = ("ps", "worker") if kind == "chief" else ("ps",)
+print("heard " + " ".join(ask(address) for job in asked for address in config["cluster"].get(job, [])), flush=True)
 if f"fail:{kind}-{index}" in work:
     print("something is wrong here", file=sys.stderr, flush=True)
     sys.exit(7)
 if "slow" in work:
     print("works", flush=True)
     time.sleep(3600)
+if "pause" in work:
+    time.sleep(2)
 print(f"ends at {time.time()}", flush=True)

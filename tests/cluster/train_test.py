@@ -114,5 +114,36 @@ class Train(unittest.TestCase):
         self.assertEqual(list(self.folder.glob("model*")), [])
 
 
+@unittest.skipIf(SANITIZERS, "their memory is not ours")
+class DryRun(unittest.TestCase):
+    """What --dry-run says of the memory, beside what a run takes at most."""
+
+    def check(self, config, *flags):
+        with tempfile.TemporaryDirectory() as folder:
+            def start(*words):
+                return subprocess.Popen([PSCLOUD, *map(str, words)], cwd=folder, stdout=subprocess.PIPE, text=True)
+
+            for name, examples, seed in (("train", 40000, 1), ("test", 10000, 2)):
+                start("data", "generate", name, "--examples", examples, "--keys", 26000, "--seed", seed).communicate()
+            (pathlib.Path(folder) / "x.conf").write_text(config)
+            train = ("train", "x.conf", "--json", *flags)
+            said = json.loads(start(*train, "--dry-run").communicate()[0])["processes"][0]["bytes"]
+            process = start(*train)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            process.stdout.close()
+            self.assertEqual(process.returncode, 0)
+            self.assertAlmostEqual(said / (usage.ru_maxrss * 1024), 1, delta=0.2)
+
+    def test_of_online_training_is_right(self):
+        self.check(CONFIG, "--threads", 2)
+
+    def test_of_validation_too(self):
+        self.check(CONFIG + 'validation_data { format: TEXT text: LIBSVM file: "test-.*" }', "--threads", 2)
+
+    def test_of_batch_training_too(self):
+        self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3")
+
+
 if __name__ == "__main__":
     unittest.main()

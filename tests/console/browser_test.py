@@ -363,6 +363,15 @@ class ForEverybody(PageTest):
         self.assertGreater(min(light), 200)
         self.assertLess(max(browser.run(shade)), 60)
 
+    def test_charts_of_a_run_that_is_over_follow_the_colours(self):
+        self.open_run("rcv1-darlin")
+        picture = "return document.querySelector('canvas')?.toDataURL() ?? ''"
+        until(lambda: len(browser.run(picture)) > 1000, "a chart")
+        time.sleep(0.5)  # it is drawn no more
+        light = browser.run(picture)
+        browser.dark(True)
+        until(lambda: browser.run(picture) != light, "other colours")
+
     def test_a_phone_needs_no_scrolling_sideways(self):
         browser.size(360, 740, mobile=True, scale=2)
         for name in (None, "ctr-ftrl", "rcv1-darlin", "wide-and-deep", HOSTILE):

@@ -8,13 +8,12 @@ minutes and kept in $XDG_CACHE_HOME/pscloud-labs. Needs root and debootstrap (to
 import fcntl
 import os
 import pathlib
-import shlex
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from machines import Lab, missing as nothing_for_machines, remove_cgroups, until  # noqa: E402
+from machines import Lab, missing as nothing_for_machines, remove_cgroups, show, until  # noqa: E402
 
 # Without intervals of minutes; four pretended cores. By default the machines' file systems count as different ones, so
 # that HTCondor must copy what a job needs.
@@ -157,12 +156,4 @@ class CondorLab(Lab):
 
 
 if __name__ == "__main__":
-    if missing():
-        sys.exit(f"condor_lab: {missing()}")
-    lab = CondorLab(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
-    try:
-        for one in lab.machines:
-            print(f"{one.name}: {shlex.join(one.command(['bash']))}", flush=True)
-        input("Enter ends it\n")
-    finally:
-        lab.down()
+    show(CondorLab, missing(), 3)

@@ -3,9 +3,10 @@ it says is running is a machine of its own (machines.py) with a real sshd, an in
 groups as rules of iptables, and its user-data executed at boot. `shutdown` inside terminates the instance.
 
 What EC2 does and moto does not is added in front of it: a ClientToken makes a group of machines once; subnets and
-groups that are in use cannot be deleted; placement groups; and, for tests, failures of any call: refused, throttled, or
-done and the answer lost. Needs root, openssh-server and iptables (tools/setup.sh labs), and moto, which `make labs`
-installs.
+groups that are in use cannot be deleted; placement groups; keys that STS lends (federation.py); and, for tests,
+failures of any call: refused, throttled, or done and the answer lost. With `engines` each machine has a Docker engine
+of its own, as images have that come with one. Needs root, openssh-server and iptables (tools/setup.sh labs), and moto,
+which `make labs` installs.
 
 All runs in this process and a network name space of its own, which its main thread enters for good.
 """
@@ -20,11 +21,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import machines  # noqa: E402
+from federation import Federation, for_moto  # noqa: E402
 
 CLONE_NEWNET = 0x40000000
 REGION = "us-east-1"
@@ -33,6 +36,7 @@ OUTSIDE = f"{NETWORK}.255.254"  # where the launcher is; no subnet begins there
 STRANGER = f"{NETWORK}.255.253"  # somebody else
 USER = "psuser"          # of machines.py
 HOME = f"home/{USER}"
+METADATA = pathlib.Path(__file__).resolve().parents[1] / "cluster" / "metadata_server.py"
 ENVIRONMENT = pathlib.Path(__file__).resolve().parents[2] / "build" / "moto"
 LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -47,49 +51,28 @@ printf '#!/bin/sh\ntouch /run/poweroff\n' > /usr/local/sbin/shutdown; chmod +x /
 ssh-keygen -q -t ed25519 -N '' -f /run/host_key
 printf 'Port 22\nHostKey /run/host_key\nPidFile none\nUsePAM no\nPasswordAuthentication no\n' > /run/sshd.conf
 ip addr add 169.254.169.254/32 dev lo
-python3 /shared/metadata.py /shared/%(id)s.json &
+python3 /shared/metadata.py 169.254.169.254 80 /shared/%(id)s.json &
 /usr/sbin/sshd -D -e -f /run/sshd.conf &
+%(engine)s
 cp /shared/%(id)s.data /run/user-data; chmod 700 /run/user-data
 ( cd /; /run/user-data; echo "user-data ended with $?" ) > /var/log/cloud-init-output.log 2>&1 &
 while [ ! -e /run/poweroff ]; do sleep 0.2; done
 """
 
-# The instance metadata service, version 2: keys of a role, and the notice that a spot machine is taken away.
-METADATA = r'''
-import http.server, json, socketserver, sys, uuid
-TOKEN = uuid.uuid4().hex
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def say(self, status, text=""):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def do_PUT(self):
-        self.say(200, TOKEN) if self.path == "/latest/api/token" else self.say(404)
-
-    def do_GET(self):
-        if self.headers["X-aws-ec2-metadata-token"] != TOKEN:
-            return self.say(401)
-        known = json.load(open(sys.argv[1]))
-        text = known.get(self.path.removeprefix("/latest/meta-data/").rstrip("/"))
-        self.say(404) if text is None else self.say(200, text if isinstance(text, str) else json.dumps(text))
-
-socketserver.TCPServer.allow_reuse_address = True
-socketserver.ThreadingTCPServer(("169.254.169.254", 80), Handler).serve_forever()
-'''
+# Layers lie in memory: an overlay cannot lie on another. Rules of iptables are those of the security groups alone.
+ENGINE = r"""
+mkdir -p /var/lib/docker; mount -t tmpfs -o size=2g lab /var/lib/docker
+dockerd --storage-driver overlay2 --cgroup-parent "/%(cgroup)s" --log-level warn --shutdown-timeout 1 --bridge none \
+  --iptables=false --ip-forward=false > /var/log/dockerd.log 2>&1 &
+"""
 
 
-def missing():
+def missing(*programs):
     if not (ENVIRONMENT / "installed").exists():
         return "needs moto (make labs)"
     if not os.path.exists("/usr/sbin/sshd"):
         return "needs sshd (tools/setup.sh labs)"
-    return machines.missing("ssh", "ssh-keygen", "iptables-restore")
+    return machines.missing("ssh", "ssh-keygen", "iptables-restore", *programs)
 
 
 def enter_environment():
@@ -116,7 +99,8 @@ class Lost(Exception):
 class Ec2Lab(machines.Lab):
     prefix = 16
 
-    def __init__(self):
+    def __init__(self, engines=False):
+        self.engines = engines
         self.booted = {}     # instance id -> Machine
         self.addresses = {}
         self.rules = {}
@@ -128,13 +112,15 @@ class Ec2Lab(machines.Lab):
         self.tokens = {}
         self.placement_groups = {}
         self.metadata = {}   # for each new machine
+        self.profiles = {}   # the same for those of an instance profile, by its name
+        self.policies = {}   # of users, by their keys
         self.prices = {}     # of types on demand
         self.boots = True    # whether instances become machines
         self.stopping = threading.Event()
-        super().__init__("ec2", NETWORK, "/", 0, None)
+        super().__init__("ec2", NETWORK, "/", 0, None, {"/sys/fs/cgroup": "/sys/fs/cgroup"} if engines else None)
         try:
             self.enter()
-            (self.shared / "metadata.py").write_text(METADATA)
+            (self.shared / "metadata.py").write_text(METADATA.read_text())
             self.serve()
             self.watcher = threading.Thread(target=self.watch, daemon=True)
             self.watcher.start()
@@ -156,6 +142,7 @@ class Ec2Lab(machines.Lab):
 
     def serve(self):
         os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "3"  # then moto checks signatures and policies
+        os.environ["no_proxy"] = "*"
         import boto3
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import WSGIRequestHandler, make_server
@@ -170,9 +157,9 @@ class Ec2Lab(machines.Lab):
                     self.connection.shutdown(socket.SHUT_RDWR)
 
         self.moto = DomainDispatcherApplication(create_backend_app)
-        self.server = make_server("127.0.0.1", 0, self.application, threaded=True, request_handler=Handler)
+        self.server = make_server(OUTSIDE, 0, self.application, threaded=True, request_handler=Handler)
         self.server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+        self.endpoint = f"http://{OUTSIDE}:{self.server.server_port}"  # machines reach it too
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         iam = boto3.client("iam", region_name=REGION, endpoint_url=self.endpoint, aws_access_key_id="boot",
                            aws_secret_access_key="boot")
@@ -182,6 +169,7 @@ class Ec2Lab(machines.Lab):
             {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}))
         self.admin = self.client(self.key)
         self.ec2, self.iam = self.admin("ec2"), self.admin("iam")
+        self.federation = Federation(self)
         images = self.ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
         self.image = next(each for each in images if "Windows" not in each["Name"])
         self.empty = self.account()
@@ -201,8 +189,10 @@ class Ec2Lab(machines.Lab):
     def new_user(self, name, policy):
         """The key of a user who may do what the policy says."""
         self.iam.create_user(UserName=name)
-        self.iam.put_user_policy(UserName=name, PolicyName="policy", PolicyDocument=json.dumps(policy))
-        return self.iam.create_access_key(UserName=name)["AccessKey"]
+        self.iam.put_user_policy(UserName=name, PolicyName="policy", PolicyDocument=for_moto(policy))
+        key = self.iam.create_access_key(UserName=name)["AccessKey"]
+        self.policies[key["AccessKeyId"]] = policy
+        return key
 
     def application(self, environment, start):
         length = int(environment.get("CONTENT_LENGTH") or 0)
@@ -248,7 +238,7 @@ class Ec2Lab(machines.Lab):
         token = form.get("ClientToken")
         if action == "RunInstances" and token in self.tokens:
             return self.tokens[token]
-        refusal = self.in_use(action, form)
+        refusal = self.in_use(action, form) or self.federation.refusal(environment, action, form)
         if refusal:
             answer = error_answer(*refusal)
             return "400 Bad Request", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
@@ -260,6 +250,9 @@ class Ec2Lab(machines.Lab):
         def start(status, headers, _=None):
             got.update(status=status, headers=headers)
         answer = b"".join(self.moto(environment, start))
+        if action == "GetFederationToken" and got["status"].startswith("200"):
+            answer = self.federation.lend(environment, form)
+            got["headers"] = [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))]
         if action == "RunInstances" and token and got["status"].startswith("200"):
             self.tokens[token] = (got["status"], got["headers"], answer)
         return got["status"], got["headers"], answer
@@ -341,6 +334,8 @@ class Ec2Lab(machines.Lab):
                 self.booted[name] = None
             elif machine and machine.process.poll() is not None:  # it has shut itself down
                 self.ec2.terminate_instances(InstanceIds=[name])
+            elif machine:
+                machine.instance = live[name]  # its groups may have changed
         self.apply_groups()
 
     def boot(self, instance):
@@ -353,8 +348,11 @@ class Ec2Lab(machines.Lab):
         key = self.ec2.describe_key_pairs(KeyNames=[instance["KeyName"]], IncludePublicKey=True)["KeyPairs"][0]
         (self.shared / f"{name}.pub").write_text(key["PublicKey"] + "\n")
         (self.shared / f"{name}.data").write_bytes(base64.b64decode(data))
-        (self.shared / f"{name}.json").write_text(json.dumps(self.metadata))
-        machine = machines.Machine(self, self.number, INIT % {"id": name, "user": machines.USER, "home": HOME}, name)
+        profile = instance.get("IamInstanceProfile", {}).get("Arn", "").rpartition("/")[2]
+        (self.shared / f"{name}.json").write_text(json.dumps(self.profiles.get(profile, self.metadata)))
+        engine = ENGINE % {"cgroup": self.folder.name} if self.engines else ""
+        init = INIT % {"id": name, "user": machines.USER, "home": HOME, "engine": engine}
+        machine = machines.Machine(self, self.number, init, name)
         machine.instance, machine.port = instance, self.number
         self.close(machine)
         machine.link(self.switch.pid, self.number)
@@ -399,6 +397,16 @@ class Ec2Lab(machines.Lab):
         machine.process.wait()
         machine.process.stdin.close()
 
+    def warn(self, instance, seconds):
+        """EC2 says that it takes a spot machine away."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+        path = self.shared / f"{instance}.json"
+        known = json.loads(path.read_text())
+        known["spot/instance-action"] = {"action": "terminate", "time": at}
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(known))
+        new.rename(path)
+
     def machine(self, instance):
         return self.booted[instance]
 
@@ -416,4 +424,7 @@ class Ec2Lab(machines.Lab):
             self.switch.kill()
             self.switch.wait()
             self.switch.stdout.close()
+        # The kernel may take a moment for the groups of processes that engines have made.
+        machines.until(lambda: not machines.remove_cgroups(self.folder.name),
+                       lambda: f"end of {machines.remove_cgroups(self.folder.name)}")
         shutil.rmtree(self.folder)

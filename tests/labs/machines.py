@@ -7,9 +7,11 @@ that made them, however that dies. Starting one takes a tenth of a second. Needs
 import ctypes
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -209,3 +211,17 @@ class Lab:
             self.switch.wait()
             self.switch.stdout.close()
         shutil.rmtree(self.folder)
+
+
+def show(make, why_not, count):
+    """A lab's own main: brings it up, says how to enter its machines, and keeps it until Enter."""
+    name = pathlib.Path(sys.argv[0]).stem
+    if why_not:
+        sys.exit(f"{name}: {why_not}")
+    lab = make(int(sys.argv[1]) if len(sys.argv) > 1 else count)
+    try:
+        for one in lab.machines:
+            print(f"{one.name}: {shlex.join(one.command(['bash']))}", flush=True)
+        input("Enter ends it\n")
+    finally:
+        lab.down()

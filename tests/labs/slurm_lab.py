@@ -6,11 +6,10 @@ over this computer's own root. Needs root, slurmctld, slurmd, slurm-client and m
 
 import os
 import pathlib
-import shlex
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from machines import Lab, missing as nothing_for_machines, until  # noqa: E402
+from machines import Lab, missing as nothing_for_machines, show, until  # noqa: E402
 
 # Machines with four pretended cores. What is left of a job is asked for by our tests: MinJobAge keeps it a while.
 # A power cut is noticed after ten seconds.
@@ -90,12 +89,4 @@ class SlurmLab(Lab):
 
 
 if __name__ == "__main__":
-    if missing():
-        sys.exit(f"slurm_lab: {missing()}")
-    lab = SlurmLab(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
-    try:
-        for one in lab.machines:
-            print(f"{one.name}: {shlex.join(one.command(['bash']))}", flush=True)
-        input("Enter ends it\n")
-    finally:
-        lab.down()
+    show(SlurmLab, missing(), 4)

@@ -50,7 +50,7 @@ def missing():
 class SshLab(machines.Lab):
     """Hosts 10.78.0.1 and on; `ssh -F lab.ssh_config 10.78.0.1` reaches one from the switch."""
 
-    def __init__(self, count, network=NETWORK):
+    def __init__(self, count, network=NETWORK, binds=None):
         self.folder = None
         super().__init__("ssh", network, "/", 0, None)
         try:
@@ -59,7 +59,7 @@ class SshLab(machines.Lab):
             self.common = self.folder / "common"
             self.common.mkdir()
             self.common.chmod(0o1777)
-            self.binds = {self.common: self.common}
+            self.binds = {self.common: self.common, **(binds or {})}
             self.hosts = "127.0.0.1 localhost\n" + "".join(f"{self.address(n)} host{n}\n" for n in range(1, count + 1))
             self.machines = [machines.Machine(self, number, self.init(number)) for number in range(1, count + 1)]
             for number, machine in enumerate(self.machines, 1):

@@ -1,9 +1,9 @@
 """A Docker Swarm of real engines on one machine, for tests: each node is a dockerd in network, process, mount and host
 name spaces of its own. Needs root, docker.io and iproute2 (tools/setup.sh labs).
 
-Nothing of the machine itself is touched: the nodes' network is a bridge in yet another name space, images and layers
-lie on a tmpfs of the node's, and the kernel ends everything with the process that made the lab, however that dies. What
-can stay behind is a few empty cgroups, which down() removes.
+Nothing of the machine itself is touched: the nodes' network is a bridge in yet another name space, images, layers and
+/run lie on a tmpfs of the node's, and the kernel ends everything with the process that made the lab, however that dies.
+What can stay behind is a few empty cgroups, which down() removes.
 
     tests/labs/swarm_lab.py 2        # brings up a swarm of two, says where, and keeps it until Enter
 """
@@ -29,11 +29,13 @@ mkdir "$DATA/root" "$DATA/exec"
 # No resolver and no route: a pull fails at once, and the lab cannot reach outside.
 echo "nameserver 127.0.0.1" > "$DATA/resolv.conf"
 mount --bind "$DATA/resolv.conf" /etc/resolv.conf
+mount -t tmpfs lab /run
 read -r go
 ip link set lo up
 ip addr add "$ADDRESS/24" dev eth0
 ip link set eth0 up
 exec dockerd --data-root "$DATA/root" --exec-root "$DATA/exec" --pidfile "$DATA/pid" --host "unix://$SOCKET" \
+  --host unix:///var/run/docker.sock \
   --storage-driver overlay2 --cgroup-parent "/$CGROUP" --log-level warn --shutdown-timeout 1 \
   $TLS --bip "172.2$NUMBER.0.1/24" --default-address-pool "base=172.3$NUMBER.0.0/16,size=24"
 """

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""A cluster of EC2 with a controller (labs/ec2_lab.py): it owns a run while the laptop is gone, takes everything down
+at the end, well or not, and last its own machine. Nothing that could do more comes to it."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import ec2_lab  # noqa: E402
+
+import cloud_test  # noqa: E402
+from cloud_test import POLICY, SECRET, TOKEN, TRAIN  # noqa: E402
+from console_harness import Api  # noqa: E402
+from launch_harness import PSCLOUD, until  # noqa: E402
+from s3_server import S3Server, User  # noqa: E402
+
+ROLE_POLICY = json.loads(
+    (pathlib.Path(__file__).resolve().parents[2] / "docs" / "cloud-controller-policy.json").read_text())
+STAY = "echo up; while :; do sleep 0.05; done"
+
+
+class Hold:
+    """Lets a store wait with its answers about these keys until it is told to go on."""
+
+    after = False
+
+    def __init__(self, path):
+        self.path, self.asked, self.go = path, threading.Event(), threading.Event()
+
+    def wants(self, _, path):
+        if self.path in path and not self.go.is_set():
+            self.asked.set()
+            self.go.wait(60)
+        return False
+
+
+@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
+class CloudController(cloud_test.Cloud):
+    def setUp(self):
+        super().setUp()
+        self.lab.profiles = {}
+        self.forms = []
+        self.lab.on_call = lambda _, action, form: self.forms.append((action, form))
+
+    def machines_of(self, name):
+        state = json.loads((self.folder(name) / "state.json").read_text())
+        return {each["name"]: each for each in state["machines"]}
+
+    def processes_on(self, machine):
+        """(command line, environment) by process id, of all that run there."""
+        space = os.readlink(f"/proc/{machine.first_process()}/ns/pid")
+        found = {}
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if os.readlink(process / "ns/pid") == space:
+                    found[int(process.name)] = ((process / "cmdline").read_bytes(), (process / "environ").read_bytes())
+            except OSError:
+                pass
+        return found
+
+    def controllers_on(self, machine):
+        """The processes of controllers, with their launchers."""
+        return [pid for pid, (command, _) in self.processes_on(machine).items() if b"\0controller\0--take" in command]
+
+    def kill_laptop(self):
+        """All that runs for this test's user: it, and the ssh's that it has started."""
+        mark = str(self.home).encode()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if int(process.name) != os.getpid() and (mark in (process / "cmdline").read_bytes()
+                                                         or mark in (process / "environ").read_bytes()):
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:
+                pass
+
+    def detach(self, name, run, *words, **variables):
+        process = self.start(PSCLOUD, *words[:1], "--on", name, "--detach", "--name", run, "--linger", 0, *words[1:],
+                             **variables)
+        self.ends(process)
+        self.assertEqual(process.out.read_text(), f"{run}\n")
+        self.assertIn(f"the cluster {name} is taken down", self.story(process))
+
+    def until_gone(self):
+        until(lambda: not self.lab.left(), lambda: f"an empty account: {self.lab.left()} {self.forms[-5:]}", 60)
+
+    def assert_controller_was_last(self, machine):
+        removals = [(action, form) for action, form in self.forms if action.startswith(("Terminate", "Delete"))]
+        kinds = [action for action, _ in removals]
+        for action in ("DeleteSecurityGroup", "DeleteSubnet", "DeleteKeyPair"):
+            self.assertIn(action, kinds)
+        self.assertEqual((removals[-1][0], removals[-1][1]["InstanceId.1"]), ("TerminateInstances", machine))
+        self.assertEqual([form["InstanceId.1"] for action, form in removals if action == "TerminateInstances"]
+                         .count(machine), 1)
+
+    def test_the_laptop_dies_and_the_run_ends_well_and_leaves_nothing(self):
+        user = self.lab.new_user("least", POLICY)  # no more than the published policy
+        self.environment.update(self.lab.variables(user))
+        self.lab.profiles["reader"] = {"iam/security-credentials": "reader", "iam/security-credentials/reader": {
+            "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}}
+        self.lab.iam.create_instance_profile(InstanceProfileName="reader")
+        story = self.up("blue", 2, "--servers", 1, "--instance-profile", "reader", "--controller")
+        self.assertIn("controller-0 is ready", story)
+        machines = self.machines_of("blue")
+        self.assertEqual(sorted(machines), ["controller-0", "server-0", "worker-0"])
+        controller = self.lab.machine(machines["controller-0"]["instance"])
+        self.pscloud("run", "--on", "blue", "--name", "all", "--workers", 3, "--", "uname", "-n")  # of the laptop's
+        hosts = {self.log("all", f"worker-{n}").strip() for n in range(3)}
+        self.assertEqual(hosts, {machines["worker-0"]["instance"]})
+
+        store, hold = self.make_store()
+        self.detach("blue", "clicks", "train", "s3://private/config/online.conf", "--servers", 1, "--workers", 1,
+                    "--env", "AWS_ENDPOINT_URL_S3", "--logs-to", "s3://private/logs", AWS_ENDPOINT_URL_S3=store.url)
+        lent = self.lab.federation.last
+        store.users[lent["AccessKeyId"]] = User(lent["SecretAccessKey"], lent["SessionToken"], {"s3:GetObject"})
+        until(hold.asked.is_set, "the first question of a worker")
+        self.check_it_shows("clicks", machines)
+        self.check_secrets(controller, user)
+        self.check_lent_keys(machines)
+        self.assertIn("its controller has a run", self.refused("run", "--on", "blue", "--workers", 1, "--", "true"))
+        listed = json.loads(self.pscloud("cluster", "ls", "--json"))["clusters"]
+        self.assertEqual([(each["name"], each["state"]) for each in listed], [("blue", "given")])
+
+        self.kill_laptop()
+        self.forms.clear()
+        hold.go.set()
+        self.until_gone()
+        model = [key for key in store.buckets["private"] if key.startswith("model/clicks")]
+        self.assertTrue(model)
+        self.assertGreater(sum(len(store.get("private", key)) for key in model), 100)
+        self.assertEqual(json.loads(store.get("private", "logs/clicks/state.json"))["state"], "done")
+        self.assertTrue(store.get("private", "logs/clicks/logs/server-0.log"))
+        self.assert_controller_was_last(machines["controller-0"]["instance"])
+        self.assertIn("nothing is left", self.cluster_down("blue"))
+        self.assert_empty()
+
+    def make_store(self):
+        store = S3Server(host=ec2_lab.OUTSIDE)
+        self.addCleanup(store.stop)
+        store.buckets = {"private": {}}
+        store.users = {"ROLE": User(SECRET, TOKEN),
+                       self.environment["AWS_ACCESS_KEY_ID"]: User(self.environment["AWS_SECRET_ACCESS_KEY"])}
+        self.pscloud("data", "generate", "train", "--examples", 2000, "--keys", 500, "--files", 2)
+        for path in self.work.glob("train-*"):
+            store.put("private", f"clicks/{path.name}", path.read_bytes())
+        store.put("private", "config/online.conf", TRAIN.encode())
+        hold = Hold("clicks")
+        store.faults.append(hold)
+        self.addCleanup(hold.go.set)
+        return store, hold
+
+    def refused(self, *words):
+        process = self.start(PSCLOUD, *words)
+        self.ends(process, 2)
+        return self.story(process)
+
+    def check_it_shows(self, run, machines):
+        """Through ssh only: by our client, and over plain HTTP for a browser."""
+        there = ("--controller", run)
+        self.assertIn("running", self.pscloud("status", run, *there))
+        until(lambda: "server" in self.pscloud("logs", run, *there), "the first lines")
+        address = machines["controller-0"]["private_address"]
+        ports = cloud_test.CloudJobs.open_ports(self, ec2_lab.OUTSIDE, address, range(1, 1025))
+        self.assertEqual(ports, [22])
+        access = json.loads((self.home / "controllers" / f"{run}.json").read_text())
+        port = int(access["url"].rpartition(":")[2])
+        self.assertEqual(cloud_test.CloudJobs.open_ports(self, ec2_lab.OUTSIDE, address, [port]), [])
+        console = self.start(PSCLOUD, "console", *there)
+        url = until(lambda: console.out.read_text().strip(), lambda: self.story(console))
+        api = Api(url.partition("/#")[0], url.partition("token=")[2])
+        self.assertTrue(api.json("/api/about")["controller"])
+        self.assertEqual(api.json(f"/api/runs/{run}")["state"], "running")
+        self.assertEqual(api.ask("GET", "/api/runs", token="0" * 64)[0], 401)
+        status, _, log = api.ask("GET", f"/api/runs/{run}/logs/server-0")
+        self.assertIn(status, (200, 206))
+        self.assertTrue(log)
+
+    def check_secrets(self, controller, user):
+        """Neither the account's keys nor the cluster's private one are on the controller, and lent ones in no file."""
+        lent = self.lab.federation.last["SecretAccessKey"]
+        secrets = [user["SecretAccessKey"], (self.folder("blue") / "id").read_text().splitlines()[2], lent]
+        for command, environment in self.processes_on(controller).values():
+            for secret in secrets:
+                self.assertNotIn(secret.encode(), command + environment)
+        root = pathlib.Path(f"/proc/{controller.first_process()}/root")
+        for top in (root / ec2_lab.HOME, root / "tmp", root / "run"):
+            for path in top.rglob("*"):
+                if path.is_file() and path.stat().st_size < 1 << 20:
+                    text = path.read_bytes()
+                    for secret in secrets:
+                        self.assertNotIn(secret.encode(), text, path)
+
+    def check_lent_keys(self, machines):
+        """They end what is the cluster's, and nothing else."""
+        lent = self.lab.federation.last
+        self.lab.boots = False  # it need not run
+        tags = [{"ResourceType": "instance", "Tags": [{"Key": "pscloud:id", "Value": "other"}]}]
+        other = self.lab.ec2.run_instances(ImageId=self.lab.image["ImageId"], MinCount=1, MaxCount=1,
+                                           TagSpecifications=tags)["Instances"][0]
+        refused = self.start(PSCLOUD, "cluster", "down", "--id", "other", "--timeout", 1, "--settle", 0,
+                             AWS_ACCESS_KEY_ID=lent["AccessKeyId"], AWS_SECRET_ACCESS_KEY=lent["SecretAccessKey"],
+                             AWS_SESSION_TOKEN=lent["SessionToken"])
+        self.ends(refused, 1)
+        self.assertIn("lack the permission ec2:TerminateInstances", self.story(refused))
+        self.assertIn("`pscloud cluster down --id other` tries again", self.story(refused))
+        self.assertIn(other["InstanceId"], [each["InstanceId"] for each in self.lab.instances()])
+        self.lab.ec2.terminate_instances(InstanceIds=[other["InstanceId"]])
+        for interface in other["NetworkInterfaces"]:
+            self.lab.ec2.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
+        self.lab.boots = True
+
+    def test_a_job_that_fails_is_taken_down_too_by_the_role_of_the_controller(self):
+        keys = self.lab.federation.role_keys(ROLE_POLICY, "pilot")
+        self.lab.profiles["pilot"] = {"iam/security-credentials": "pilot", "iam/security-credentials/pilot": {
+            "AccessKeyId": keys["AccessKeyId"], "SecretAccessKey": keys["SecretAccessKey"],
+            "Token": keys["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}}
+        self.lab.iam.create_instance_profile(InstanceProfileName="pilot")
+        self.up("red", 1, "--controller", "--controller-profile", "pilot", "--placement")
+        controller = self.machines_of("red")["controller-0"]["instance"]
+        wrong = self.start(PSCLOUD, "run", "--on", "red", "--detach", "--workers", 1, "--", "./no_such_program")
+        wrong.wait(60)
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn("no_such_program", self.story(wrong))
+        # Who is there to be told can try again, and one run may come after another.
+        self.pscloud("run", "--on", "red", "--detach", "--keep-cluster", "--name", "kept", "--linger", 0,
+                     "--workers", 1, "--", "sh", "-c", STAY)
+        self.assertEqual(self.pscloud("stop", "kept", "--controller", "kept"), "kept interrupted\n")
+        until(lambda: not self.controllers_on(self.lab.machine(controller)), "the end of the controller")
+        self.assertEqual(len(self.lab.instances()), 2)
+        self.detach("red", "fails", "run", "--workers", 1, "--", "sh", "-c", "exit 7")
+        self.assertNotIn("GetFederationToken", self.lab.calls)
+        self.until_gone()
+        self.assert_controller_was_last(controller)
+        self.cluster_down("red")
+        self.assert_empty()
+
+    def test_a_controller_that_ec2_does_not_end_powers_itself_off(self):
+        self.up("grey", 1, "--controller")
+        controller = self.machines_of("grey")["controller-0"]["instance"]
+
+        def refuse(_, action, form):
+            own = action == "TerminateInstances" and form["InstanceId.1"] == controller
+            return (403, "UnauthorizedOperation") if own else None
+        with self.faults(refuse):
+            self.detach("grey", "short", "run", "--workers", 1, "--", "true")
+            self.until_gone()
+        self.cluster_down("grey")
+        self.assert_empty()
+
+    def test_without_its_controller_the_machines_end_themselves(self):
+        self.up("green", 1, "--controller", "--idle", "20s")
+        machines = self.machines_of("green")
+        self.detach("green", "stays", "run", "--workers", 1, "--", "sh", "-c", STAY)
+        until(lambda: "up" in self.pscloud("logs", "stays", "--controller", "stays"), "the run")
+        controller = self.lab.machine(machines["controller-0"]["instance"])
+        for pid in self.controllers_on(controller):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.lab.instances(), "the machines' own end", 60)
+        self.cluster_down("green")
+        self.assert_empty()
+
+
+if __name__ == "__main__":
+    unittest.main()
