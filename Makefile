@@ -13,8 +13,12 @@ BATCH_FLAGS ?=
 # What sanitizer runs hold. Docs, install, tidy and the transcripts of the command line are not worth the time there.
 SANITIZED := unit|sim|cluster|fuzz|example
 SKIP ?= none
+# Names of test programs: only these are built and run.
+ONLY ?=
+space := $(subst ,, )
+of_only = $(if $(ONLY),-R '^($(subst $(space),|,$(ONLY)))(_[0-9])?$$')
 
-.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow bench bench-peers bench-train check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes bench bench-peers bench-train check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -42,22 +46,28 @@ labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm, HTCondor and an emul
 	@ctest --preset release -j $(JOBS) -L '^lab$$'
 
 test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@cmake --build --preset dev -j $(JOBS)
-	@ctest --preset dev -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
+	@cmake --build --preset dev -j $(JOBS) $(if $(ONLY),--target $(ONLY))
+	@ctest --preset dev -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$' $(of_only)
 
 test-tsan: build/tsan/build.ninja ## the C++ tests under ThreadSanitizer
-	@cmake --build --preset tsan -j $(JOBS)
-	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$'
+	@cmake --build --preset tsan -j $(JOBS) $(if $(ONLY),--target $(ONLY))
+	@ctest --preset tsan -j $(JOBS) -L '^($(SANITIZED))$$' -E '^($(SKIP))$$' $(of_only)
 
 test-console: build/release/build.ninja ## the console's page in a real browser (the first time a 130 MB download)
 	@tools/setup.sh browser
 	@cmake --build --preset release -j $(JOBS) --target pscloud
 	@ctest --preset release -L '^console$$' -V
 
-test-tensorflow: build ## TensorFlow's parameter servers under our launcher (the first time a 320 MB download)
+test-tensorflow: build ## TensorFlow's parameter servers, here and on HTCondor (the first time a 320 MB download)
 	@tools/setup.sh peers
+	@[ "$$(id -u)" -ne 0 ] || tools/setup.sh labs  # without root the one on HTCondor is skipped
 	@python3 bench/peers/environment.py build/tensorflow examples/tensorflow/requirements.txt
-	@ctest --preset release -R '^compat_tensorflow_test$$' -V
+	@ctest --preset release -R '^(compat|lab_condor)_tensorflow_test$$' -V
+
+test-kubernetes: build ## jobs on a real Kubernetes of two nodes (root; the first time it is built in ten minutes)
+	@tools/setup.sh kubernetes
+	@python3 tests/labs/kube_build.py build/kubernetes
+	@ctest --preset release -R '^cluster_Kube' -V
 
 bench: build/release/build.ninja ## measures everything, and names what got slower since the last time
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all

@@ -1,7 +1,9 @@
-# Under sanitizers what stands around the code under test is not worth optimising: it compiles in half the time so.
+# What starts programs and talks to people is not worth optimising: it compiles in half the time so.
 function(pscloud_compile_quickly NAME)
   if(PSCLOUD_SANITIZE)
     target_compile_options(${NAME} PRIVATE -O0)
+  else()
+    target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()
 
@@ -35,7 +37,6 @@ function(pscloud_test NAME)
   target_precompile_headers(${NAME} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   # Most of the time goes into the headers of GoogleTest and of what is tested: eight sources share them.
   set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   pscloud_compile_quickly(${NAME})
   if(NOT TEST_LABEL)
     set(TEST_LABEL unit)
@@ -61,6 +62,12 @@ function(pscloud_test NAME)
         "GTEST_FILTER=-ClusterSim.*:Filter.*:JobBoardTest.*:SparseIndexTest.*:SparseTable.*")
     endif()
   endforeach()
+endfunction()
+
+# pscloud_knows_sources(FILE...): tests that read files of this clone, at PSCLOUD_SOURCE_DIR. Only these are compiled
+# anew in another one (CMakeLists.txt: ccache).
+function(pscloud_knows_sources)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS PSCLOUD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endfunction()
 
 # pscloud_fuzzer(NAME SOURCES ... [LIBRARIES ...]): sources with LLVMFuzzerTestOneInput. In the fuzz preset a libFuzzer

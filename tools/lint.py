@@ -5,8 +5,8 @@
 
 BUILD_DIR is configured for unity builds: each file there includes some of a room, so that the headers of all, which
 take most of the time, are read once. A file is skipped if it passed before with the same content, the same headers of
-ours, the same command and the same .clang-tidy: the hash of all these is kept in build/tidy-cache. Exit code 1 if
-clang-tidy has something to say.
+ours, the same command and the same .clang-tidy: the hash of all these is kept in $XDG_CACHE_HOME/pscloud-lint, for
+every clone. Exit code 1 if clang-tidy has something to say.
 """
 
 import concurrent.futures
@@ -21,7 +21,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = "clang-tidy-16"
-CACHE = ROOT / "build/tidy-cache"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pscloud-lint"
+KEPT_SECONDS = 30 * 24 * 3600
 # GoogleTest's headers make every check dear, and how fast a test fills a vector is no matter. These find mistakes.
 TEST_CHECKS = ("-*,clang-diagnostic-*,bugprone-dangling-handle,bugprone-infinite-loop,bugprone-sizeof-expression,"
                "bugprone-unused-raii,bugprone-unused-return-value,bugprone-use-after-move")
@@ -41,11 +42,14 @@ def headers_of(path, seen):
 
 
 def fingerprint(entry, common):
+    """The same in every clone: without the path of this one, which files that include a room's sources hold too."""
+    def here(text):
+        return text.replace(bytes(ROOT), b".")
     digest = hashlib.sha256(common)
-    digest.update(entry.get("command", str(entry.get("arguments"))).encode())
+    digest.update(here(entry.get("command", str(entry.get("arguments"))).encode()))
     for path in sorted(headers_of(pathlib.Path(entry["file"]).resolve(), set())):
-        digest.update(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).encode())
-        digest.update(path.read_bytes())
+        digest.update(here(bytes(path)))
+        digest.update(here(path.read_bytes()))
     return digest.hexdigest()
 
 
@@ -72,7 +76,12 @@ def main():
 
     prints = {source: fingerprint(entry, common) for source, entry in entries.items()
               if pathlib.Path(source).is_relative_to(ROOT) and "/generated/" not in source}
-    todo = sorted(source for source, name in prints.items() if not (CACHE / name).exists())
+    todo = []
+    for source, name in sorted(prints.items()):
+        if (CACHE / name).exists():
+            (CACHE / name).touch()
+        else:
+            todo.append(source)
     print(f"lint: {len(prints)} files, {len(prints) - len(todo)} unchanged since they passed", flush=True)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -87,9 +96,9 @@ def main():
             else:
                 failed += 1
                 print(text, flush=True)
-    for old in CACHE.iterdir():  # what no file has any more
-        if old.name not in prints.values():
-            old.unlink()
+    for old in CACHE.iterdir():
+        if old.stat().st_mtime < time.time() - KEPT_SECONDS:
+            old.unlink(missing_ok=True)
     print(f"lint: {failed} of {len(prints)} files with findings")
     return 1 if failed else 0
 
