@@ -50,6 +50,10 @@ CASES = [
     ("sparse, known lists", ["sparse", "--cached"],
      [(", Mkeys/s", "mkeys_per_s", True), ("/ plain array", "ratio_to_limit", False)]),
     ("round trip, shared memory", ["rpc", "--transport", "shm"], [(", us", "us_p50", False)]),
+    ("small request beside 100 MB", ["rpc", "--transport", "shm", "--beside-mb", "100"],
+     [(", us", "beside_us_p50", False)]),
+    ("small request beside 100 MB, TCP", ["rpc", "--transport", "tcp", "--beside-mb", "100"],
+     [(", us", "beside_us_p50", False)]),
     ("round trip, TCP", ["rpc", "--transport", "tcp"], [("/ blocking socket", "ratio_to_limit", False)]),
 ]
 # Ratios between two benchmarks of one round.
