@@ -89,7 +89,7 @@ class Cloud(LaunchTest):
         return self.home / "clusters" / name
 
     def assert_empty(self, what=""):
-        until(lambda: not self.lab.left(), lambda: f"nothing left {what}: {self.lab.left()}", 20)
+        until(lambda: not self.lab.left(), lambda: f"nothing left {what}: {self.lab.left()}", SECONDS)
         self.assertEqual([path for path in self.home.glob("clusters/*")], [], what)
 
     @contextlib.contextmanager
@@ -251,7 +251,7 @@ class CloudJobs(Cloud):
         self.up("idle", 1, "--idle", "8s", "--setup", script)
         self.pscloud("run", "--on", "idle", "--workers", 1, "--", "sleep", "12")
         self.assertEqual(len(self.lab.instances()), 1)
-        until(lambda: not self.lab.instances(), "the machine's own end", 30)
+        until(lambda: not self.lab.instances(), "the machine's own end", SECONDS)
         shown = json.loads(self.pscloud("cluster", "show", "idle", "--json"))
         self.assertEqual([each["state"] for each in shown["machines"]], ["terminated"])
         self.cluster_down("idle")
