@@ -20,6 +20,7 @@ from cloud_test import POLICY, SECRET, TOKEN, TRAIN  # noqa: E402
 from console_harness import Api  # noqa: E402
 from launch_harness import PSCLOUD, until  # noqa: E402
 from s3_server import S3Server, User  # noqa: E402
+from spot_training import SlowTraining  # noqa: E402
 
 ROLE_POLICY = json.loads(
     (pathlib.Path(__file__).resolve().parents[2] / "docs" / "cloud-controller-policy.json").read_text())
@@ -41,8 +42,7 @@ class Hold:
         return False
 
 
-@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
-class CloudController(cloud_test.Cloud):
+class Controlled(cloud_test.Cloud):
     def setUp(self):
         super().setUp()
         self.lab.profiles = {}
@@ -88,7 +88,7 @@ class CloudController(cloud_test.Cloud):
         self.assertIn(f"the cluster {name} is taken down", self.story(process))
 
     def until_gone(self):
-        until(lambda: not self.lab.left(), lambda: f"an empty account: {self.lab.left()} {self.forms[-5:]}", 60)
+        until(lambda: not self.lab.left(), lambda: f"an empty account: {self.lab.left()} {self.forms[-5:]}", 180)
 
     def assert_controller_was_last(self, machine):
         removals = [(action, form) for action, form in self.forms if action.startswith(("Terminate", "Delete"))]
@@ -99,12 +99,28 @@ class CloudController(cloud_test.Cloud):
         self.assertEqual([form["InstanceId.1"] for action, form in removals if action == "TerminateInstances"]
                          .count(machine), 1)
 
+    def give_role(self, name, policy):
+        """A role with this policy, for machines by the profile of that name."""
+        keys = self.lab.federation.role_keys(policy, name)
+        self.lab.profiles[name] = {"iam/security-credentials": name, f"iam/security-credentials/{name}": {
+            "AccessKeyId": keys["AccessKeyId"], "SecretAccessKey": keys["SecretAccessKey"],
+            "Token": keys["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}}
+        self.lab.iam.create_instance_profile(InstanceProfileName=name)
+        return keys
+
+    def give_reader(self, name):
+        """A role that the store knows."""
+        self.lab.profiles[name] = {"iam/security-credentials": name, f"iam/security-credentials/{name}": {
+            "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}}
+        self.lab.iam.create_instance_profile(InstanceProfileName=name)
+
+
+@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
+class CloudController(Controlled):
     def test_the_laptop_dies_and_the_run_ends_well_and_leaves_nothing(self):
         user = self.lab.new_user("least", POLICY)  # no more than the published policy
         self.environment.update(self.lab.variables(user))
-        self.lab.profiles["reader"] = {"iam/security-credentials": "reader", "iam/security-credentials/reader": {
-            "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}}
-        self.lab.iam.create_instance_profile(InstanceProfileName="reader")
+        self.give_reader("reader")
         story = self.up("blue", 2, "--servers", 1, "--instance-profile", "reader", "--controller")
         self.assertIn("controller-0 is ready", story)
         machines = self.machines_of("blue")
@@ -216,11 +232,7 @@ class CloudController(cloud_test.Cloud):
         self.lab.boots = True
 
     def test_a_job_that_fails_is_taken_down_too_by_the_role_of_the_controller(self):
-        keys = self.lab.federation.role_keys(ROLE_POLICY, "pilot")
-        self.lab.profiles["pilot"] = {"iam/security-credentials": "pilot", "iam/security-credentials/pilot": {
-            "AccessKeyId": keys["AccessKeyId"], "SecretAccessKey": keys["SecretAccessKey"],
-            "Token": keys["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}}
-        self.lab.iam.create_instance_profile(InstanceProfileName="pilot")
+        self.give_role("pilot", ROLE_POLICY)
         self.up("red", 1, "--controller", "--controller-profile", "pilot", "--placement")
         controller = self.machines_of("red")["controller-0"]["instance"]
         wrong = self.start(PSCLOUD, "run", "--on", "red", "--detach", "--workers", 1, "--", "./no_such_program")
@@ -263,6 +275,132 @@ class CloudController(cloud_test.Cloud):
             os.kill(pid, signal.SIGKILL)
         until(lambda: not self.lab.instances(), "the machines' own end", 60)
         self.cluster_down("green")
+        self.assert_empty()
+
+
+@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
+class CloudControllerSpot(Controlled):
+    """Spot machines that are taken away while a controller has the run."""
+
+    def root(self, name):
+        """The files of the controller's machine."""
+        machine = self.lab.machine(self.machines_of(name)["controller-0"]["instance"])
+        return pathlib.Path(f"/proc/{machine.first_process()}/root")
+
+    def state_of(self, name):
+        return self.root(name) / ec2_lab.HOME / ".local/state/pscloud"
+
+    def said(self, name):
+        return (self.state_of(name) / "runs/clicks/launcher.log").read_text()
+
+    def story_of(self, name):
+        """For who wants to know why."""
+        logs = sorted((self.state_of(name) / "runs/clicks/logs").iterdir())
+        return self.said(name) + "".join(f"{path.name}:\n{path.read_text()[-2000:]}\n" for path in logs)
+
+    def until_said(self, name, words):
+        until(lambda: words in self.said(name), lambda: self.story_of(name), 120)
+
+    def train(self, name, *more):
+        """A training on a server and two workers, which have both begun, and that has been given away."""
+        self.give_reader(f"reader-{name}")
+        script = self.home / "setup.sh"
+        script.write_text("#!/bin/sh\ntouch /var/lib/pscloud/was-set-up\n")
+        self.up(name, 3, "--spot", "--instance-profile", f"reader-{name}", "--setup", script, "--controller", *more)
+        training = SlowTraining(self, {"ROLE": User(SECRET, TOKEN)}, ec2_lab.OUTSIDE)
+        process = training.start(self, name, "clicks", "--detach", "--linger", 0, "--logs-to", "s3://private/logs")
+        self.ends(process)
+        lent = self.lab.federation.last  # for logs, and to nothing else of the store's
+        training.store.users[lent["AccessKeyId"]] = User(lent["SecretAccessKey"], lent["SessionToken"],
+                                                         {"s3:GetObject"})
+        addresses = {each["private_address"] for each in self.machines_of(name).values() if each["role"] == "worker"}
+        until(lambda: addresses <= set(training.readers), lambda: self.story_of(name))
+        return training
+
+    def test_a_machine_that_is_taken_away_is_replaced_by_the_controller_and_goes_with_the_rest(self):
+        passes = {"Effect": "Allow", "Action": ["iam:PassRole"], "Resource": "*"}
+        user = self.lab.new_user("spotter", {**POLICY, "Statement": [*POLICY["Statement"], passes]})
+        self.environment.update(self.lab.variables(user))
+        training = self.train("violet")
+        machines = self.machines_of("violet")
+        ledgers = []
+
+        def look(_, action, form):
+            self.forms.append((action, form))
+            if action == "RunInstances":
+                ledgers.append((self.state_of("violet") / "clusters/violet/ledger.jsonl").read_text())
+        self.kill_laptop()
+        self.forms.clear()
+        with self.faults(look):
+            self.lab.warn(machines["worker-1"]["instance"], 100)
+            self.until_said("violet", "worker-1 on worker-1 is drained")
+            self.assertIn("ck/checkpoint-1", training.checkpoints())
+            self.lab.ec2.terminate_instances(InstanceIds=[machines["worker-1"]["instance"]])
+            self.until_said("violet", "worker-1 begins once more, on worker-2")
+            known = {each["instance"] for each in machines.values()}
+            new, = [each for each in self.lab.instances() if each["InstanceId"] not in known]
+            before = len(training.readers)  # the address may have been that of the machine which is gone
+            until(lambda: new["PrivateIpAddress"] in training.readers[before:], lambda: self.story_of("violet"), 60)
+            self.check_new_machine(new, ledgers)
+            self.check_what_lent_keys_make()
+            training.hurry.set()
+            self.until_gone()
+        self.assert_controller_was_last(machines["controller-0"]["instance"])
+        state = json.loads(training.store.get("private", "logs/clicks/state.json"))
+        self.assertEqual(state["state"], "done")
+        moved = next(each for each in state["tasks"] if each["task"] == "worker-1")
+        self.assertEqual((moved["host"], moved["attempt"], moved["state"]), ("worker-2", 1, "done"))
+        log = training.store.get("private", "logs/clicks/logs/worker-0.log").decode()
+        training.check_line(self, next(line[line.index("{"):] for line in log.splitlines() if '{"examples"' in line))
+        self.cluster_down("violet")
+        self.assert_empty()
+
+    def check_new_machine(self, new, ledgers):
+        """It is of the cluster, and stood in the ledger before it was asked for."""
+        tags = {tag["Key"]: tag["Value"] for tag in new["Tags"]}
+        state = json.loads((self.folder("violet") / "state.json").read_text())
+        self.assertEqual((tags["pscloud:id"], tags["pscloud:role"]), (state["plan"]["id"], "worker"))
+        self.assertEqual(new["InstanceLifecycle"], "spot")
+        self.lab.machine(new["InstanceId"]).run(["test", "-e", "/var/lib/pscloud/was-set-up"])
+        self.assertEqual(len(ledgers), 1)
+        kinds = [json.loads(line)["kind"] for line in ledgers[0].splitlines()]
+        self.assertEqual(sorted(kinds), ["instances", "spot_requests"])
+
+    def check_what_lent_keys_make(self):
+        """Such a machine, and no other."""
+        key = {"HTTP_AUTHORIZATION": f"Credential={self.lab.federation.last['AccessKeyId']}/"}
+        form = next(form for action, form in self.forms if action == "RunInstances")
+        self.assertIsNone(self.lab.federation.refusal(key, "RunInstances", form))
+        id_tag = next(name for name, value in form.items() if value == "pscloud:id").replace("Key", "Value")
+        for change in ({"InstanceType": "c5.24xlarge"}, {"IamInstanceProfile.Name": "other"}, {id_tag: "other"},
+                       {"ImageId": "ami-other"}, {"NetworkInterface.1.SubnetId": "subnet-other"},
+                       {"NetworkInterface.1.SecurityGroupId.1": "sg-other"}, {"KeyName": "other"}):
+            self.assertIsNotNone(self.lab.federation.refusal(key, "RunInstances", {**form, **change}), change)
+
+    def test_a_launcher_that_is_killed_while_it_replaces_leaves_nothing_behind(self):
+        self.give_role("pilot-spot", {**ROLE_POLICY, "Statement": [
+            *ROLE_POLICY["Statement"],
+            {"Effect": "Allow", "Action": ["iam:PassRole", "s3:PutObject"], "Resource": "*"}]})
+        self.train("amber", "--controller-profile", "pilot-spot")
+        machines = self.machines_of("amber")
+        controller = self.lab.machine(machines["controller-0"]["instance"])
+        asked = []
+
+        def kill(_, action, form):
+            self.forms.append((action, form))
+            if action == "RunInstances":
+                asked.append(form)
+                mine = self.controllers_on(controller)  # a controller, and its launcher
+                for pid in mine:
+                    if int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in mine:
+                        os.kill(pid, signal.SIGKILL)  # and then what it asked for is done
+        with self.faults(kill):
+            self.lab.warn(machines["worker-1"]["instance"], 100)
+            until(lambda: asked, lambda: self.story_of("amber"), 60)
+            self.until_gone()
+        self.assertEqual(len(asked), 1)
+        self.assert_controller_was_last(machines["controller-0"]["instance"])
+        self.cluster_down("amber")
         self.assert_empty()
 
 

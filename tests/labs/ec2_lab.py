@@ -16,6 +16,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -113,6 +114,7 @@ class Ec2Lab(machines.Lab):
         self.placement_groups = {}
         self.metadata = {}   # for each new machine
         self.profiles = {}   # the same for those of an instance profile, by its name
+        self.profile_of = {}  # instance id -> that name
         self.policies = {}   # of users, by their keys
         self.prices = {}     # of types on demand
         self.boots = True    # whether instances become machines
@@ -253,8 +255,12 @@ class Ec2Lab(machines.Lab):
         if action == "GetFederationToken" and got["status"].startswith("200"):
             answer = self.federation.lend(environment, form)
             got["headers"] = [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))]
-        if action == "RunInstances" and token and got["status"].startswith("200"):
-            self.tokens[token] = (got["status"], got["headers"], answer)
+        if action == "RunInstances" and got["status"].startswith("200"):
+            # To moto the first of them alone has the profile.
+            for each in re.findall(r"<instanceId>([^<]+)</instanceId>", answer.decode()):
+                self.profile_of[each] = form.get("IamInstanceProfile.Name")
+            if token:
+                self.tokens[token] = (got["status"], got["headers"], answer)
         return got["status"], got["headers"], answer
 
     def placement(self, action, form):
@@ -348,8 +354,8 @@ class Ec2Lab(machines.Lab):
         key = self.ec2.describe_key_pairs(KeyNames=[instance["KeyName"]], IncludePublicKey=True)["KeyPairs"][0]
         (self.shared / f"{name}.pub").write_text(key["PublicKey"] + "\n")
         (self.shared / f"{name}.data").write_bytes(base64.b64decode(data))
-        profile = instance.get("IamInstanceProfile", {}).get("Arn", "").rpartition("/")[2]
-        (self.shared / f"{name}.json").write_text(json.dumps(self.profiles.get(profile, self.metadata)))
+        profile = self.profiles.get(self.profile_of.get(name), self.metadata)
+        (self.shared / f"{name}.json").write_text(json.dumps(profile))
         engine = ENGINE % {"cgroup": self.folder.name} if self.engines else ""
         init = INIT % {"id": name, "user": machines.USER, "home": HOME, "engine": engine}
         machine = machines.Machine(self, self.number, init, name)

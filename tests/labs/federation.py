@@ -13,6 +13,8 @@ POLICY_MAX = 2048  # AWS's own
 RESOURCES = {"InstanceId.1": "instance", "SubnetId": "subnet", "GroupId": "security-group",
              "SecurityGroupId.1": "security-group", "NetworkInterfaceId": "network-interface", "KeyName": "key-pair",
              "GroupName": "placement-group", "SpotInstanceRequestId.1": "spot-instances-request"}
+USED_BY_MACHINES = {"ImageId": "image", "KeyName": "key-pair", "Placement.GroupName": "placement-group",
+                    "NetworkInterface.1.SubnetId": "subnet", "NetworkInterface.1.SecurityGroupId.1": "security-group"}
 
 
 def listed(value):
@@ -26,6 +28,35 @@ def for_moto(policy):
 
 def allows(statement, action):
     return any(fnmatch.fnmatchcase(action, pattern) for pattern in listed(statement["Action"]))
+
+
+def arn(kind, name):
+    return f"arn:aws:ec2:us-east-1:{'' if kind == 'image' else 1}:{kind}/{name}"
+
+
+def permits(statement, action, resource, known):
+    """Whether a statement allows that; `known` is what its conditions may ask for."""
+    return (allows(statement, action)
+            and any(fnmatch.fnmatchcase(resource, pattern) for pattern in listed(statement["Resource"]))
+            and all(holds(operator, known.get(key), listed(wanted))
+                    for operator, keys in statement.get("Condition", {}).items() for key, wanted in keys.items()))
+
+
+def holds(operator, value, wanted):
+    if operator == "Null":
+        return (value is None) == (wanted[0] == "true")
+    if operator.endswith("IfExists"):
+        return value is None or holds(operator.removesuffix("IfExists"), value, wanted)
+    tests = {"StringEquals": lambda pattern: value == pattern,
+             "ArnLike": lambda pattern: fnmatch.fnmatchcase(value, pattern)}
+    return value is not None and any(tests[operator](pattern) for pattern in wanted)
+
+
+def tags_for(kind, form):
+    """The tags that a call gives to what it makes of this kind."""
+    return {f"aws:RequestTag/{form[f'TagSpecification.{n}.Tag.{m}.Key']}": form[f"TagSpecification.{n}.Tag.{m}.Value"]
+            for n in range(1, 10) if form.get(f"TagSpecification.{n}.ResourceType") == kind
+            for m in range(1, 20) if f"TagSpecification.{n}.Tag.{m}.Key" in form}
 
 
 def access_key(environment):
@@ -74,29 +105,39 @@ class Federation:
     def refusal(self, environment, action, form):
         """(code, message) if a condition of the keys' policy does not hold."""
         policy = self.sessions.get(access_key(environment))
-        if policy is None:
+        if policy is None or all(any(permits(each, *asked) for each in policy["Statement"])
+                                 for asked in self.questions(action, form)):
             return None
-        statements = [each for each in policy["Statement"] if allows(each, f"ec2:{action}")]
-        if any(each["Resource"] == "*" and "Condition" not in each for each in statements):
-            return None
-        for parameter, kind in RESOURCES.items():
-            if parameter in form and not any(self.permits(each, kind, form[parameter]) for each in statements):
-                return "UnauthorizedOperation", "You are not authorized to perform this operation."
-        return None
+        return "UnauthorizedOperation", "You are not authorized to perform this operation."
 
-    def permits(self, statement, kind, name):
-        pattern = statement["Resource"]
-        if pattern != "*" and not fnmatch.fnmatchcase(f"arn:aws:ec2:us-east-1:1:{kind}/{name}", pattern):
-            return False
-        tags = self.tags_of(kind, name)
-        for operator, wanted in statement.get("Condition", {}).items():
-            for key, value in wanted.items():
-                tag = tags.get(key.removeprefix("aws:ResourceTag/"))
-                if operator == "StringEquals" and tag != value:
-                    return False
-                if operator == "Null" and (tag is None) != (value == "true"):
-                    return False
-        return True
+    def questions(self, action, form):
+        """What AWS asks a policy about a call: (action, resource, what is known for conditions)."""
+        if action == "RunInstances":
+            return self.questions_of_new_machines(form)
+        return [(f"ec2:{action}", arn(kind, form[parameter]), self.known(kind, form[parameter]))
+                for parameter, kind in RESOURCES.items() if parameter in form]
+
+    def questions_of_new_machines(self, form):
+        asked = [("ec2:RunInstances", arn(kind, form[parameter]), self.known(kind, form[parameter]))
+                 for parameter, kind in USED_BY_MACHINES.items() if parameter in form]
+        profile = form.get("IamInstanceProfile.Name")
+        if profile:
+            asked.append(("iam:PassRole", f"arn:aws:iam::1:role/{profile}", {}))
+        spot = "InstanceMarketOptions.MarketType" in form
+        for kind in ("instance", "volume", "network-interface", *(["spot-instances-request"] if spot else [])):
+            tags = tags_for(kind, form)
+            known = dict(tags)
+            if kind == "instance":
+                known["ec2:InstanceType"] = form["InstanceType"]
+                if profile:
+                    known["ec2:InstanceProfile"] = f"arn:aws:iam::1:instance-profile/{profile}"
+            asked.append(("ec2:RunInstances", arn(kind, "*"), known))
+            if tags:
+                asked.append(("ec2:CreateTags", arn(kind, "*"), {**tags, "ec2:CreateAction": "RunInstances"}))
+        return asked
+
+    def known(self, kind, name):
+        return {f"aws:ResourceTag/{key}": value for key, value in self.tags_of(kind, name).items()}
 
     def tags_of(self, kind, name):
         ec2 = self.lab.ec2

@@ -33,6 +33,7 @@
 #include "launch/agent/keep_alive.h"
 #include "launch/agent/line_stream.h"
 #include "launch/bundle/shipped_files.h"
+#include "launch/cloud/cloud_replace.h"
 #include "launch/job_wire.h"
 #include "launch/launcher.h"
 #include "launch/run_report.h"
@@ -144,7 +145,7 @@ class ControllerFolder {
 };
 
 // In the process that is the launcher. It goes on if the controller is killed, and then does its last step too.
-[[noreturn]] void be_launcher(NewRun& run, Backend& backend, Fd started) {
+[[noreturn]] void be_launcher(NewRun& run, Backend& backend, const std::optional<CloudCharge>& charge, Fd started) {
   for (const int signal : {SIGPIPE, SIGHUP}) std::signal(signal, SIG_DFL);  // programs inherit what is ignored
   const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const Fd log(::open(run.folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -163,6 +164,11 @@ class ControllerFolder {
     options.started = [&] {
       if (::write(started.get(), "+", 1) == 1) started = Fd();
     };
+    if (charge) {
+      options.make_supply = [&](const Cluster&) {
+        return make_cloud_supply(charge->cluster, charge_variables(*charge));
+      };
+    }
     const auto end = launch(run.plan, backend, run.folder, options);
     code = end ? end->exit_code : exit_code(end.error().code);
   }
@@ -179,6 +185,7 @@ struct Launcher {
 // `out` is the controller's, not the launcher's: whoever reads it waits for its end.
 Result<Launcher> start_launcher(const TakenJob& taken, const std::string& runs, Fd& out) {
   TRY(make_backend(taken.cluster, ""));
+  if (taken.charge) TRY(take_charge(*taken.charge));
   NewRun run = TRY(new_run(runs, taken.job, taken.cluster, taken.named));
   const auto backend = TRY(make_backend(taken.cluster, run.folder.path()));
   int ends[2] = {-1, -1};
@@ -189,7 +196,7 @@ Result<Launcher> start_launcher(const TakenJob& taken, const std::string& runs, 
   if (launcher.pid < 0) return unavailable("cannot start a process: {}", errno_text(errno));
   if (launcher.pid == 0) {
     out = Fd();
-    be_launcher(run, *backend, std::move(write_end));
+    be_launcher(run, *backend, taken.charge, std::move(write_end));
   }
   write_end = Fd();
   char byte = 0;

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "launch/cloud/lent_keys.h"
 #include "launch/cloud/machine_wait.h"
 #include "launch/process/tool.h"
 
@@ -17,16 +17,15 @@ namespace {
 
 constexpr const char* kControllerFile = "controller.json";
 constexpr std::chrono::seconds kToAskController{30};
-constexpr int64_t kLentAtLeast = 900;  // seconds; AWS's bounds
-constexpr int64_t kLentAtMost = 36 * 3600;
-constexpr int64_t kLentBeyond = 3600;  // for the end of what must end then
-
-// Says where it is, and the public half of its key; the private one is made once and never leaves.
+// Where the controller has the cluster's folder (find_clusters_folder); `folder` is its name.
+constexpr const char* kGoToFolder =
+    "umask 077; folder=${PSCLOUD_HOME:-${XDG_STATE_HOME:-$HOME/.local/state}/pscloud}/clusters/$folder; "
+    "mkdir -p \"$folder\" && cd \"$folder\" && ";
+// Says where that is, and the public half of its key; the private one is made once and never leaves.
 constexpr const char* kMakeKey =
-    "umask 077; mkdir -p .pscloud && cd .pscloud && "
     "{ [ -f id ] || ssh-keygen -q -t ed25519 -N '' -C controller -f id; } && pwd && cat id.pub";
-constexpr const char* kTakeKnownHosts = "cat > .pscloud/known_hosts";
-constexpr const char* kTakeSshConfig = "cat > .pscloud/ssh_config";
+constexpr const char* kTakeKnownHosts = "cat > known_hosts";
+constexpr const char* kTakeSshConfig = "cat > ssh_config";
 constexpr const char* kTakeKey = "umask 077; mkdir -p .ssh && cat >> .ssh/authorized_keys";
 
 const CloudMachine* find_controller(const CloudState& state) {
@@ -40,9 +39,11 @@ ControllerWay way_to(const RunFolder& folder, const CloudState& state, const Clo
   return way;
 }
 
-Result<std::string> ask_controller(const ControllerWay& way, const char* command, const std::string& input) {
+// Within the folder that it has of the cluster.
+Result<std::string> ask_controller(const ControllerWay& way, const std::string& cluster, const char* command,
+                                   const std::string& input) {
   std::vector<std::string> words = ssh_command(way.host, way.ssh, false);
-  words.emplace_back(command);
+  words.push_back(fmt::format("folder='{}'; {}{}", cluster, kGoToFolder, command));
   return tool_answer(words, input, kToAskController).at(way.host.name);
 }
 
@@ -65,7 +66,7 @@ std::string known_inside(const RunFolder& folder, const CloudState& state, const
 
 Cluster cluster_inside(const RunFolder& folder, const CloudState& state, const std::string& there) {
   Cluster cluster = cluster_of(folder, state);
-  cluster.cloud.clear();  // its keys cannot make machines in the place of others
+  cluster.cloud.clear();  // its keys for machines in the place of others come with each run
   for (Host& host : cluster.hosts) {
     host.address = host.interface;
     host.identity_file = there + "/id";
@@ -76,34 +77,28 @@ Cluster cluster_inside(const RunFolder& folder, const CloudState& state, const s
   return cluster;
 }
 
-std::string partition_of(const std::string& region) {
-  if (region.starts_with("cn-")) return "aws-cn";
-  return region.starts_with("us-gov-") ? "aws-us-gov" : "aws";
-}
-
 }  // namespace
 
 Result<> introduce_controller(const RunFolder& folder, const CloudState& state) {
   const CloudMachine* machine = find_controller(state);
   if (machine == nullptr) return {};
   const ControllerWay way = way_to(folder, state, *machine);
-  const std::vector<std::string> made = lines_of_tool(TRY(ask_controller(way, kMakeKey, "")));
+  const std::string& name = state.plan.name;
+  const std::vector<std::string> made = lines_of_tool(TRY(ask_controller(way, name, kMakeKey, "")));
   if (made.size() < 2 || !made[made.size() - 2].starts_with('/') || !made.back().starts_with("ssh-ed25519 ")) {
     return job_failed("{} could not make a key for itself", machine->name);
   }
   const std::string& there = made[made.size() - 2];
   const std::string known = known_inside(folder, state, TRY(folder.read("known_hosts")));
-  TRY(ask_controller(way, kTakeKnownHosts, known));
-  TRY(ask_controller(way, kTakeSshConfig,
-                     fmt::format("UserKnownHostsFile \"{}/known_hosts\"\nGlobalKnownHostsFile /dev/null\n", there)));
+  TRY(ask_controller(way, name, kTakeKnownHosts, known));
+  TRY(ask_controller(way, name, kTakeSshConfig, ssh_config_of(there)));
   const Cluster cluster = cluster_inside(folder, state, there);
   std::vector<Host> others;
   for (const CloudMachine& each : state.machines) {
     if (each.role != kControllerRole) others.push_back(host_of_machine(folder, state, each));
   }
-  const std::vector<std::string> wrong =
-      tell_machines(others, folder.path("ssh_config"), kTakeKey,
-                    fmt::format("from=\"{}\",restrict {}\n", machine->private_address, made.back()));
+  const std::string login = TRY(controller_login(state, made.back()));
+  const std::vector<std::string> wrong = tell_machines(others, folder.path("ssh_config"), kTakeKey, login + "\n");
   if (!wrong.empty()) return unavailable("the controller's key could not be given to {}", fmt::join(wrong, "; "));
   return folder.write(kControllerFile, cluster_json(cluster) + "\n");
 }
@@ -132,6 +127,9 @@ Result<std::optional<CloudController>> find_cloud_controller(const std::string& 
 
 Result<CloudCharge> charge_controller(const CloudController& controller, const std::string& logs_to) {
   const CloudPlan& plan = controller.state.plan;
+  CloudState inside = controller.state;
+  inside.inside = true;
+  const bool has_setup = ::access(controller.folder.path(kSetupFile).c_str(), F_OK) == 0;
   CloudCharge charge{.cluster = plan.name,
                      .id = plan.id,
                      .region = plan.region,
@@ -140,6 +138,8 @@ Result<CloudCharge> charge_controller(const CloudController& controller, const s
                      .machine = find_controller(controller.state)->instance,
                      .logs_to = logs_to,
                      .s3_endpoint = TRY(aws_endpoint(process_aws_variables(), "S3")),
+                     .state = cloud_state_json(inside),
+                     .setup = has_setup ? TRY(controller.folder.read(kSetupFile)) : "",
                      .keys = {}};
   if (!plan.controller_profile.empty()) return charge;
   AwsApi api = TRY(AwsApi::open({.region = plan.region, .endpoint = plan.endpoint}));
@@ -161,51 +161,10 @@ Result<> give_away(const CloudController& controller) {
   return {};
 }
 
-std::string lent_policy(const CloudPlan& plan, const std::string& logs_to) {
-  JsonWriter json;
-  json.begin_object().field("Version", "2012-10-17").key("Statement").begin_array();
-  const auto allow = [&](const std::vector<std::string>& actions, const std::string& resource, bool ours) {
-    json.begin_object().field("Effect", "Allow").key("Action").begin_array();
-    for (const std::string& action : actions) json.value(action);
-    json.end_array().field("Resource", resource);
-    if (ours) {
-      json.key("Condition").begin_object().key("StringEquals").begin_object();
-      json.field(fmt::format("aws:ResourceTag/{}", kIdTag), plan.id).end_object().end_object();
-    }
-    json.end_object();
-  };
-  const std::string partition = partition_of(plan.region);
-  allow({"ec2:DescribeInstances", "ec2:DescribeKeyPairs", "ec2:DescribePlacementGroups", "ec2:DescribeSecurityGroups",
-         "ec2:DescribeSpotInstanceRequests", "ec2:DescribeSubnets"},
-        "*", false);
-  allow({"ec2:CancelSpotInstanceRequests", "ec2:DeleteKeyPair", "ec2:DeletePlacementGroup", "ec2:DeleteSecurityGroup",
-         "ec2:DeleteSubnet", "ec2:ModifyNetworkInterfaceAttribute", "ec2:TerminateInstances"},
-        "*", true);
-  // The group that an interface of ours is put into is not ours.
-  allow({"ec2:ModifyNetworkInterfaceAttribute"}, fmt::format("arn:{}:ec2:*:*:security-group/*", partition), false);
-  if (!logs_to.empty()) {
-    std::string_view below = logs_to;
-    below.remove_prefix(std::string_view("s3://").size());
-    allow({"s3:AbortMultipartUpload", "s3:PutObject"}, fmt::format("arn:{}:s3:::{}/*", partition, below), false);
-  }
-  return json.end_array().end_object().text();
-}
-
-Result<AwsCredentials> lend_keys(AwsApi& api, const CloudPlan& plan, const std::string& logs_to, int64_t now_unix) {
-  const int64_t seconds = std::clamp(plan.expires_unix - now_unix + kLentBeyond, kLentAtLeast, kLentAtMost);
-  Ec2Form form;
-  form.set("Name", "pscloud-" + plan.id).set("DurationSeconds", std::to_string(seconds));
-  form.set("Policy", lent_policy(plan, logs_to));
-  const XmlElement body = TRY(api.call_sts("GetFederationToken", form));
-  const XmlElement* result = body.child("GetFederationTokenResult");
-  const XmlElement* lent = result == nullptr ? nullptr : result->child("Credentials");
-  if (lent == nullptr || lent->text_of("AccessKeyId").empty() || lent->text_of("SessionToken").empty()) {
-    return corrupt("STS GetFederationToken: an answer without keys");
-  }
-  return AwsCredentials{.access_key_id = lent->text_of("AccessKeyId"),
-                        .secret_access_key = lent->text_of("SecretAccessKey"),
-                        .session_token = lent->text_of("SessionToken"),
-                        .source = "who has started this run"};
+Result<std::string> controller_login(const CloudState& state, const std::string& public_key) {
+  const CloudMachine* machine = find_controller(state);
+  if (machine == nullptr) return not_found("the cluster '{}' has no controller", state.plan.name);
+  return fmt::format("from=\"{}\",restrict {}", machine->private_address, public_key.substr(0, public_key.find('\n')));
 }
 
 }  // namespace pscloud

@@ -36,17 +36,14 @@ struct CloudController {
 // None if `name` is no cluster of the cloud, or one without a controller.
 Result<std::optional<CloudController>> find_cloud_controller(const std::string& name);
 
-// What its controller must know to take it down: with keys lent by the account unless its machine has a role. The logs
-// go to `logs_to` before, "s3://bucket/logs", unless that is empty.
+// What its controller must know to replace its spot machines and to take it down: with keys lent by the account unless
+// its machine has a role. The logs go to `logs_to` before, "s3://bucket/logs", unless that is empty.
 Result<CloudCharge> charge_controller(const CloudController& controller, const std::string& logs_to);
 
 // The cluster is its controller's from now on: no other job begins there.
 Result<> give_away(const CloudController& controller);
 
-// What lent keys allow: to look, to remove what bears this cluster's id, and to write below `logs_to`.
-std::string lent_policy(const CloudPlan& plan, const std::string& logs_to);
-// Keys for taking this cluster down and for nothing else, good a while longer than its machines may live, though for 36
-// hours at most: AWS lends none for longer.
-Result<AwsCredentials> lend_keys(AwsApi& api, const CloudPlan& plan, const std::string& logs_to, int64_t now_unix);
+// By which a controller with this public key comes in to the other machines, from its own alone: for authorized_keys.
+Result<std::string> controller_login(const CloudState& state, const std::string& public_key);
 
 }  // namespace pscloud

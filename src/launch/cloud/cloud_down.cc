@@ -10,11 +10,8 @@
 #include "launch/cloud/cloud_sweep.h"
 
 namespace pscloud {
-namespace {
-
 using std::chrono::steady_clock;
 
-// Until when what stands in the ledger without an id may still appear.
 steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, const std::string& kind,
                                      std::chrono::seconds settle) {
   const auto now = steady_clock::now();
@@ -28,8 +25,6 @@ steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, co
   }
   return until;
 }
-
-}  // namespace
 
 Result<uint64_t> intend_thing(Ledger& ledger, const std::string& kind, const std::string& name) {
   return ledger.intend(kind, {{"name", name}, {"at", std::to_string(unix_seconds_now())}});

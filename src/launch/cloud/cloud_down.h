@@ -36,5 +36,8 @@ Result<std::vector<std::string>> take_down_by_id(const std::string& cloud_id, co
 // Writes down that a thing of this kind is about to be made; `learned` when it is there.
 Result<uint64_t> intend_thing(Ledger& ledger, const std::string& kind, const std::string& name);
 Result<> learned_thing(Ledger& ledger, uint64_t entry, const std::string& id);
+// Until when what stands in a ledger as about to be made may still appear.
+std::chrono::steady_clock::time_point quiet_after(const std::vector<LedgerEntry>& entries, const std::string& kind,
+                                                  std::chrono::seconds settle);
 
 }  // namespace pscloud

@@ -22,8 +22,14 @@ Result<AwsApi> open_api(const CloudCharge& charge, const TakeDownOptions& option
                        .endpoint = charge.endpoint});
 }
 
+// A launcher that was killed may just have asked for a machine, which then stands in the ledger.
 SweepOptions all_but_itself(const CloudCharge& charge, const TakeDownOptions& options) {
-  return {.say = options.say, .cancelled = options.cancelled, .timeout = options.timeout, .spared = charge.machine};
+  SweepOptions sweep{
+      .say = options.say, .cancelled = options.cancelled, .timeout = options.timeout, .spared = charge.machine};
+  const auto folder = open_cloud_folder(charge.cluster);
+  const auto entries = folder ? Ledger::read(folder->path("ledger.jsonl")) : folder.error();
+  if (entries) sweep.quiet_until = quiet_after(*entries, "instances", options.settle);
+  return sweep;
 }
 
 // Again and again, as long as EC2 does not answer or has an error of its own, until the time is over.
@@ -75,6 +81,7 @@ std::string cloud_charge_json(const CloudCharge& charge) {
   json.begin_object().field("cluster", charge.cluster).field("id", charge.id).field("region", charge.region);
   json.field("endpoint", charge.endpoint).field("vpc", charge.vpc).field("machine", charge.machine);
   json.field("logs_to", charge.logs_to).field("s3_endpoint", charge.s3_endpoint);
+  json.field("state", charge.state).field("setup", charge.setup);
   json.field("access_key_id", charge.keys.access_key_id).field("secret_access_key", charge.keys.secret_access_key);
   return json.field("session_token", charge.keys.session_token).end_object().text();
 }
@@ -88,12 +95,20 @@ Result<CloudCharge> parse_cloud_charge(const JsonValue& value) {
                      .machine = value["machine"].text(),
                      .logs_to = value["logs_to"].text(),
                      .s3_endpoint = value["s3_endpoint"].text(),
+                     .state = value["state"].text(),
+                     .setup = value["setup"].text(),
                      .keys = {.access_key_id = value["access_key_id"].text(),
                               .secret_access_key = value["secret_access_key"].text(),
                               .session_token = value["session_token"].text(),
                               .source = "who has started this run"}};
   if (charge.id.empty() || charge.machine.empty() || charge.region.empty()) return corrupt("no cluster to look after");
   return charge;
+}
+
+Result<> take_charge(const CloudCharge& charge) {
+  const std::string folder = fmt::format("{}/{}/", TRY(find_clusters_folder()), charge.cluster);
+  if (!charge.setup.empty()) TRY(replace_file(folder + kSetupFile, charge.setup));
+  return replace_file(folder + "state.json", charge.state);
 }
 
 Result<std::vector<std::string>> end_other_machines(const CloudCharge& charge, const TakeDownOptions& options) {

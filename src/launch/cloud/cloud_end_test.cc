@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "io/scripted_http_server.h"
-#include "launch/cloud/cloud_controller.h"
+#include "launch/cloud/lent_keys.h"
 
 namespace pscloud {
 namespace {
@@ -20,6 +23,12 @@ std::string parameter_of(const std::string& request, const std::string& name) {
   if (at == std::string::npos) return "";
   const size_t begin = at + name.size() + 1;
   return request.substr(begin, request.find_first_of("& \r\n", begin) - begin);
+}
+
+std::string joined(const JsonValue& list) {
+  std::string all;
+  for (const JsonValue& each : list.items()) all += (all.empty() ? "" : " ") + each.text();
+  return all;
 }
 
 // An account that has a cluster of two machines, a group that is in use as long as an interface is in it, and a key.
@@ -41,6 +50,7 @@ class FakeAccount {
     } else if (action == "DeleteKeyPair") {
       key = false;
     } else if (action == "DescribeInstances") {
+      if (machines.size() < 2 && late > 0 && --late == 0) machines.insert("i-3");
       return list_of_machines();
     } else if (action == "DescribeSecurityGroups") {
       const bool own = request.find("group-name") != std::string::npos;
@@ -60,6 +70,7 @@ class FakeAccount {
   bool may_leave = true;
   std::string sick_action;  // whose next `sick` calls fail
   int sick = 0;
+  int late = 0;  // questions after the others' end until a machine appears that was asked for before
   std::vector<std::string> calls;
 
  private:
@@ -89,6 +100,8 @@ CloudCharge charge_of(const ScriptedHttpServer& server) {
           .machine = "i-1",
           .logs_to = "",
           .s3_endpoint = "",
+          .state = R"({"step":"up"})",
+          .setup = "#!/bin/sh\n",
           .keys = {.access_key_id = "LENT", .secret_access_key = "SECRET", .session_token = "TOKEN"}};
 }
 
@@ -153,6 +166,44 @@ TEST(CloudEnd, ItIsSaidIfEc2DoesNotEndTheMachine) {
   EXPECT_FALSE(account.group);  // all the rest is gone
 }
 
+// A home of its own, with the folder that a controller has since its cluster came up.
+class CloudChargeTest : public testing::Test {
+ protected:
+  CloudChargeTest() {
+    char path[] = "/tmp/pscloud-charge-XXXXXX";
+    home_ = ::mkdtemp(path);
+    ::setenv("PSCLOUD_HOME", home_.c_str(), 1);
+    std::filesystem::create_directories(home_ + "/clusters/blue");
+  }
+  ~CloudChargeTest() override {
+    ::unsetenv("PSCLOUD_HOME");
+    std::filesystem::remove_all(home_);
+  }
+  std::string home_;
+};
+
+TEST_F(CloudChargeTest, AMachineThatALauncherAskedForBeforeItWasKilledIsWaitedFor) {
+  FakeAccount account;
+  account.late = 3;
+  ScriptedHttpServer server([&](const std::string& request) { return account.answer(request); });
+  const CloudCharge charge = charge_of(server);
+  ASSERT_TRUE(take_charge(charge));
+  const RunFolder folder = open_cloud_folder("blue").value();
+  EXPECT_EQ(folder.read(kSetupFile).value(), "#!/bin/sh\n");
+  Ledger ledger = Ledger::open(folder.path("ledger.jsonl")).value();
+  const uint64_t asked = intend_thing(ledger, "instances", "worker").value();
+  TakeDownOptions options = hurried();
+  options.timeout = std::chrono::seconds(30);
+  EXPECT_TRUE(end_other_machines(charge, options).value().empty());
+  EXPECT_EQ(account.late, 0);
+  EXPECT_THAT(account.machines, ElementsAre("i-1"));
+  // One whose making was answered is there, or gone: nothing is waited for.
+  ASSERT_TRUE(learned_thing(ledger, asked, "i-3"));
+  account.late = 1000;
+  EXPECT_TRUE(end_other_machines(charge, options).value().empty());
+  EXPECT_GT(account.late, 990);
+}
+
 TEST(CloudEnd, AChargeIsReadAsItWasWritten) {
   ScriptedHttpServer server([](const std::string&) { return std::string(); });
   const std::string json = cloud_charge_json(charge_of(server));
@@ -194,8 +245,39 @@ TEST(CloudController, LentKeysAreForOneClusterAndAsLongAsItMayLive) {
   EXPECT_THAT(policy, HasSubstr(R"("arn:aws:s3:::bucket/logs/of/mine/*")"));
   EXPECT_THAT(lent_policy(plan, ""), Not(HasSubstr("s3:")));
   const JsonValue removal = JsonValue::parse(policy).value()["Statement"].items().at(1);
-  EXPECT_EQ(removal["Condition"]["StringEquals"]["aws:ResourceTag/pscloud:id"].text(), "c0ffee");
+  EXPECT_EQ(joined(removal["Condition"]["StringEquals"]["aws:ResourceTag/pscloud:id"]), "c0ffee");
   EXPECT_THAT(policy, Not(HasSubstr("RunInstances")));
+  EXPECT_THAT(policy, Not(HasSubstr("PassRole")));
+}
+
+TEST(CloudController, LentKeysMakeSpotMachinesAsTheClusterHasThemAndNoOthers) {
+  CloudPlan plan;
+  plan.id = "0123456789abcdef";
+  plan.region = "ap-southeast-1";
+  plan.image = "ami-0123456789abcdef0";
+  plan.instance_profile = "a-role-that-reads-and-writes-s3";
+  plan.groups.resize(2);
+  plan.groups[0].type = "r5.24xlarge";
+  plan.groups[1].type = "c5d.24xlarge";
+  plan.groups[1].spot = true;
+  const std::string policy = lent_policy(plan, "s3://" + std::string(63, 'b') + "/logs/of/mine");
+  EXPECT_LE(policy.size(), 2048);  // AWS's limit
+  EXPECT_THAT(policy, Not(HasSubstr("r5.24xlarge")));
+  const auto statements = JsonValue::parse(policy).value()["Statement"].items();
+  const auto makes_machines = [](const JsonValue& statement) {
+    return statement["Resource"].items().front().text() == "arn:aws:ec2:*:*:instance/*";
+  };
+  const auto making = std::ranges::find_if(statements, makes_machines);
+  ASSERT_NE(making, statements.end());
+  EXPECT_EQ(joined((*making)["Action"]), "ec2:RunInstances");
+  const JsonValue& condition = (*making)["Condition"];
+  EXPECT_EQ(joined(condition["StringEquals"]["aws:RequestTag/pscloud:id"]), plan.id);
+  EXPECT_EQ(joined(condition["StringEqualsIfExists"]["ec2:InstanceType"]), "c5d.24xlarge");
+  EXPECT_EQ(joined(condition["ArnLikeIfExists"]["ec2:InstanceProfile"]),
+            "arn:aws:iam::*:instance-profile/a-role-that-reads-and-writes-s3 "
+            "arn:aws:iam::*:instance-profile/*/a-role-that-reads-and-writes-s3");
+  plan.instance_profile.clear();
+  EXPECT_THAT(lent_policy(plan, ""), Not(HasSubstr("PassRole")));
 }
 
 }  // namespace

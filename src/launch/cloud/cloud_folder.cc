@@ -25,12 +25,6 @@ constexpr const char* kStateFile = "state.json";
 constexpr const char* kClusterFile = "cluster.json";
 constexpr const char* kKnownHostsFile = "known_hosts";
 
-// Host keys are kept beside the cluster and go with it: EC2 gives addresses away again, and then to strangers.
-std::string ssh_config_of(const RunFolder& folder) {
-  return fmt::format("UserKnownHostsFile \"{}\"\nGlobalKnownHostsFile /dev/null\nHashKnownHosts no\n",
-                     folder.path(kKnownHostsFile));
-}
-
 std::string other_order(const std::string& name) {  // "worker-0" of "0.worker"
   const size_t dot = name.find('.');
   return dot == std::string::npos ? name : fmt::format("{}-{}", name.substr(dot + 1), name.substr(0, dot));
@@ -38,13 +32,20 @@ std::string other_order(const std::string& name) {  // "worker-0" of "0.worker"
 
 }  // namespace
 
+std::string ssh_config_of(const std::string& folder) {
+  return fmt::format("UserKnownHostsFile \"{}/{}\"\nGlobalKnownHostsFile /dev/null\nHashKnownHosts no\n", folder,
+                     kKnownHostsFile);
+}
+
 Result<std::string> find_clusters_folder() {
   return fs::path(TRY(find_runs_folder())).parent_path().string() + "/clusters";
 }
 
 std::string cloud_state_json(const CloudState& state) {
   JsonWriter json;
-  json.begin_object().field("step", state.step).field("made_unix", state.made_unix).key("machines").begin_array();
+  json.begin_object().field("step", state.step).field("made_unix", state.made_unix);
+  if (state.inside) json.field("inside", true);
+  json.key("machines").begin_array();
   for (const CloudMachine& machine : state.machines) {
     json.begin_object().field("name", machine.name).field("role", machine.role).field("instance", machine.instance);
     json.field("private_address", machine.private_address).field("public_address", machine.public_address);
@@ -63,6 +64,7 @@ Result<CloudState> parse_cloud_state(std::string_view text) {
   state.plan = TRY(parse_cloud_plan(value["plan"]));
   state.step = value["step"].text();
   state.made_unix = value["made_unix"].integer();
+  state.inside = value["inside"].truth();
   for (const JsonValue& each : value["machines"].items()) {
     state.machines.push_back({.name = each["name"].text(),
                               .role = each["role"].text(),
@@ -101,7 +103,7 @@ Result<RunFolder> create_cloud_folder(const CloudState& state) {
   const auto made = tool_answer(
       {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", cloud_name(state.plan), "-f", folder.path("id")}, "",
       kToMakeKey);
-  auto configured = folder.write("ssh_config", ssh_config_of(folder));
+  auto configured = folder.write("ssh_config", ssh_config_of(folder.path()));
   if (configured) configured = folder.write(kKnownHostsFile, "");  // ssh would let everybody read it
   if (made && configured) return folder;
   fs::remove_all(folder.path());
@@ -148,7 +150,7 @@ std::optional<double> price_of_machine(const CloudState& state, const CloudMachi
 
 Host host_of_machine(const RunFolder& folder, const CloudState& state, const CloudMachine& machine) {
   const std::optional<double> price = price_of_machine(state, machine);
-  const bool outside = !state.plan.private_addresses && !machine.public_address.empty();
+  const bool outside = !state.inside && !state.plan.private_addresses && !machine.public_address.empty();
   return {.name = machine.name,
           .address = outside ? machine.public_address : machine.private_address,
           .user = state.plan.user,

@@ -32,6 +32,7 @@ struct CloudState {
   std::string step;  // "making", "up", "given" (to its controller, with a run), "ending"
   int64_t made_unix = 0;
   std::vector<CloudMachine> machines;
+  bool inside = false;  // this is its controller's own: machines are reached by their private addresses
 };
 std::string cloud_state_json(const CloudState& state);
 Result<CloudState> parse_cloud_state(std::string_view text);
@@ -55,6 +56,8 @@ Host host_of_machine(const RunFolder& folder, const CloudState& state, const Clo
 // What `--on NAME` means: all machines that can be reached.
 Cluster cluster_of(const RunFolder& folder, const CloudState& state);
 
+// Host keys are kept beside the cluster and go with it: EC2 gives addresses away again, and then to strangers.
+std::string ssh_config_of(const std::string& folder);
 // EC2 has given an address to another machine than the one whose key is known for it.
 Result<> forget_host_key(const RunFolder& folder, const std::string& address);
 

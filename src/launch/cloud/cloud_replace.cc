@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "launch/cloud/cloud_controller.h"
 #include "launch/cloud/cloud_folder.h"
 #include "launch/cloud/cloud_prices.h"
 #include "launch/cloud/cloud_sweep.h"
@@ -100,9 +101,11 @@ class Replacement {
     if (::access(folder.path(kSetupFile).c_str(), F_OK) == 0) plan_.setup = TRY(folder.read(kSetupFile));
     AwsApi api = TRY(open_api(options_.cancelled));
     Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));
+    // EC2 gives the new machine the key of the cluster, which a controller has not.
+    const std::string login = state.inside ? TRY(controller_login(state, TRY(folder.read("id.pub")))) : "";
     MachineOrder order{.subnet = plan_.subnet,
                        .security_group = TRY(own_thing(api, "security_group")),
-                       .user_data = TRY(user_data(plan_)),
+                       .user_data = TRY(user_data(plan_, login)),
                        .token = fmt::format("pscloud-{}-{}-{}", plan_.id, lost.instance, ++orders_)};
     if (order.subnet.empty()) order.subnet = TRY(own_thing(api, "subnet"));
     MachineGroup one = *group;
@@ -150,8 +153,7 @@ class Replacement {
   Result<Host> get_ready() {
     TRY(wait_until_running());
     const RunFolder folder = TRY(open_cloud_folder(cluster_));
-    CloudState state;
-    state.plan = plan_;
+    const CloudState state = TRY(read_cloud_state(folder));
     const Host host = host_of_machine(folder, state, machine_);
     if (is_ours_) TRY(forget_host_key(folder, host.address));  // it may have been that of the lost one
     const std::string ssh_config = folder.path("ssh_config");

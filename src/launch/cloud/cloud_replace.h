@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "io/aws_credentials.h"
 #include "launch/cluster_file.h"
+#include "launch/machine_supply.h"
 
 namespace pscloud {
 
@@ -23,5 +25,8 @@ struct ReplaceOptions {
 // EC2 has no spot machine to give it asks again; on demand only if the plan says so. If it does not get ready, or this
 // is cancelled, it is ended again. The cluster is locked only for moments: it may be taken down meanwhile.
 Result<Host> replace_machine(const std::string& cluster, const std::string& lost, const ReplaceOptions& options);
+
+// The same for a job that runs. `environment` has the keys.
+std::unique_ptr<MachineSupply> make_cloud_supply(std::string cluster, AwsVariables environment);
 
 }  // namespace pscloud

@@ -15,7 +15,8 @@ constexpr size_t kMachinesAtOnce = 16;
 // Machines of `pscloud cluster up` in the place of those that EC2 takes away. Threads of its own wait for them.
 class CloudSupply final : public MachineSupply {
  public:
-  explicit CloudSupply(std::string cluster) : cluster_(std::move(cluster)) {}
+  CloudSupply(std::string cluster, AwsVariables environment)
+      : cluster_(std::move(cluster)), environment_(std::move(environment)) {}
   ~CloudSupply() override { ending_ = true; }
 
   void ask(const std::string& host) override {
@@ -45,7 +46,8 @@ class CloudSupply final : public MachineSupply {
         wishes_.pop_front();
       }
       const ReplaceOptions options{.say = [this](std::string_view line) { say(line); },
-                                   .cancelled = [this] { return ending_.load(); }};
+                                   .cancelled = [this] { return ending_.load(); },
+                                   .environment = environment_};
       auto made = replace_machine(cluster_, host, options);
       MutexLock lock(mutex_);
       news_.offers.push_back({host, std::move(made)});
@@ -58,6 +60,7 @@ class CloudSupply final : public MachineSupply {
   }
 
   const std::string cluster_;
+  const AwsVariables environment_;
   std::atomic<bool> ending_ = false;
   Mutex mutex_;
   std::deque<std::string> wishes_ GUARDED_BY(mutex_);
@@ -68,9 +71,13 @@ class CloudSupply final : public MachineSupply {
 
 }  // namespace
 
+std::unique_ptr<MachineSupply> make_cloud_supply(std::string cluster, AwsVariables environment) {
+  return std::make_unique<CloudSupply>(std::move(cluster), std::move(environment));
+}
+
 std::unique_ptr<MachineSupply> make_machine_supply(const Cluster& cluster) {
   if (cluster.cloud.empty()) return nullptr;
-  return std::make_unique<CloudSupply>(cluster.cloud);
+  return make_cloud_supply(cluster.cloud, process_aws_variables());
 }
 
 }  // namespace pscloud

@@ -210,7 +210,7 @@ std::vector<std::string> sweep_kinds(AwsApi& api, const std::vector<std::string>
                                      SweepOptions options) {
   std::vector<std::string> left;
   for (const std::string& kind : kinds) {
-    const auto swept = sweep_things(api, kind, cloud_id, steady_clock::now(), options);
+    const auto swept = sweep_things(api, kind, cloud_id, options.quiet_until, options);
     if (!swept) left.push_back(fmt::format("{}: {}", kind, swept.error().message));
     hurry_after(swept, options);
   }

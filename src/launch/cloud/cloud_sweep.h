@@ -33,8 +33,9 @@ Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kin
 struct SweepOptions {
   std::function<void(std::string_view)> say = [](std::string_view) {};
   std::function<bool()> cancelled = {};
-  std::chrono::seconds timeout{};  // of each kind: what takes long leaves the others their time
-  std::string spared = {};         // a machine that stays
+  std::chrono::seconds timeout{};                          // of each kind: what takes long leaves the others their time
+  std::string spared = {};                                 // a machine that stays
+  std::chrono::steady_clock::time_point quiet_until = {};  // of sweep_kinds
 };
 
 // Removes all things of that kind that are the cluster's, and looks until there is none; not before `quiet_until`,

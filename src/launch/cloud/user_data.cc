@@ -43,7 +43,7 @@ fi
 
 }  // namespace
 
-Result<std::string> user_data(const CloudPlan& plan) {
+Result<std::string> user_data(const CloudPlan& plan, const std::string& login) {
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "# Made by pscloud for the cluster {} ({}).\n"
@@ -70,6 +70,13 @@ Result<std::string> user_data(const CloudPlan& plan) {
   // From here on it ends by itself, whatever fails.
   text += fmt::format("mkdir -p {1} && chown \"$user\" {0} {1} || fail \"there is no user $user\"\n", kMachineKeepAlive,
                       kMachineCache);
+  if (!login.empty()) {
+    text += fmt::format(
+        "ssh=$(getent passwd \"$user\" | cut -d: -f6)/.ssh\n"
+        "mkdir -p \"$ssh\" && cat >> \"$ssh/authorized_keys\" <<'END'\n{}\nEND\n"
+        "chown -R \"$user:\" \"$ssh\" && chmod -R go= \"$ssh\" || fail \"the controller has no way in\"\n",
+        login);
+  }
   bool gpus = false;
   for (const CloudPlan::Group& group : plan.groups) gpus = gpus || group.what.gpus > 0;
   if (gpus) text += kGpus;
