@@ -18,7 +18,7 @@ import ec2_lab  # noqa: E402
 import cloud_test  # noqa: E402
 from cloud_test import POLICY, SECRET, TOKEN, TRAIN  # noqa: E402
 from console_harness import Api  # noqa: E402
-from launch_harness import PSCLOUD, until  # noqa: E402
+from launch_harness import PSCLOUD, SECONDS, until  # noqa: E402
 from s3_server import S3Server, User  # noqa: E402
 from spot_training import SlowTraining  # noqa: E402
 
@@ -80,10 +80,10 @@ class Controlled(cloud_test.Cloud):
             except OSError:
                 pass
 
-    def detach(self, name, run, *words, **variables):
+    def detach(self, name, run, *words, seconds=SECONDS, **variables):
         process = self.start(PSCLOUD, *words[:1], "--on", name, "--detach", "--name", run, "--linger", 0, *words[1:],
                              **variables)
-        self.ends(process)
+        self.ends(process, seconds=seconds)
         self.assertEqual(process.out.read_text(), f"{run}\n")
         self.assertIn(f"the cluster {name} is taken down", self.story(process))
 
@@ -98,6 +98,21 @@ class Controlled(cloud_test.Cloud):
         self.assertEqual((removals[-1][0], removals[-1][1]["InstanceId.1"]), ("TerminateInstances", machine))
         self.assertEqual([form["InstanceId.1"] for action, form in removals if action == "TerminateInstances"]
                          .count(machine), 1)
+
+    def make_store(self):
+        store = S3Server(host=ec2_lab.OUTSIDE)
+        self.addCleanup(store.stop)
+        store.buckets = {"private": {}}
+        store.users = {"ROLE": User(SECRET, TOKEN),
+                       self.environment["AWS_ACCESS_KEY_ID"]: User(self.environment["AWS_SECRET_ACCESS_KEY"])}
+        self.pscloud("data", "generate", "train", "--examples", 2000, "--keys", 500, "--files", 2)
+        for path in self.work.glob("train-*"):
+            store.put("private", f"clicks/{path.name}", path.read_bytes())
+        store.put("private", "config/online.conf", TRAIN.encode())
+        hold = Hold("clicks")
+        store.faults.append(hold)
+        self.addCleanup(hold.go.set)
+        return store, hold
 
     def give_role(self, name, policy):
         """A role with this policy, for machines by the profile of that name."""
@@ -155,21 +170,6 @@ class CloudController(Controlled):
         self.assert_controller_was_last(machines["controller-0"]["instance"])
         self.assertIn("nothing is left", self.cluster_down("blue"))
         self.assert_empty()
-
-    def make_store(self):
-        store = S3Server(host=ec2_lab.OUTSIDE)
-        self.addCleanup(store.stop)
-        store.buckets = {"private": {}}
-        store.users = {"ROLE": User(SECRET, TOKEN),
-                       self.environment["AWS_ACCESS_KEY_ID"]: User(self.environment["AWS_SECRET_ACCESS_KEY"])}
-        self.pscloud("data", "generate", "train", "--examples", 2000, "--keys", 500, "--files", 2)
-        for path in self.work.glob("train-*"):
-            store.put("private", f"clicks/{path.name}", path.read_bytes())
-        store.put("private", "config/online.conf", TRAIN.encode())
-        hold = Hold("clicks")
-        store.faults.append(hold)
-        self.addCleanup(hold.go.set)
-        return store, hold
 
     def refused(self, *words):
         process = self.start(PSCLOUD, *words)

@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import ec2_lab  # noqa: E402
 
+from cloud_controller_test import Controlled  # noqa: E402
 from cloud_test import SECRET, TOKEN, TRAIN, Cloud  # noqa: E402
 from launch_harness import PSCLOUD, SECONDS, until  # noqa: E402
 from s3_server import S3Server, User  # noqa: E402
@@ -211,6 +212,51 @@ class CloudSwarm(Cloud):
         self.assertIn("node-0: it is not in the swarm: ", story)
         self.assertIn("one of many lines", story)
         self.assertIn("nothing was left", story)
+        self.assert_empty()
+
+
+@unittest.skipIf(MISSING, MISSING)
+class CloudSwarmController(Controlled):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = ec2_lab.Ec2Lab(engines=True)
+
+    def docker(self, machine, *words):
+        return self.lab.machine(machine["instance"]).run(["docker", *words], user=0).stdout.strip()
+
+    def test_a_controller_trains_on_a_swarm_while_the_laptop_is_gone_and_leaves_nothing(self):
+        self.give_reader("reader-teal")
+        process = self.start(*self.up_words("teal", 2, "--servers", 1, "--swarm", "--instance-profile", "reader-teal",
+                                            "--controller"))
+        self.ends(process, seconds=SWARM_UP_SECONDS)
+        self.assertIn("a Docker Swarm of all machines but the controller's: server-0 manages it", self.story(process))
+        machines = self.machines_of("teal")
+        self.assertEqual(sorted(machines), ["controller-0", "server-0", "worker-0"])
+        self.assertEqual(len(self.docker(machines["server-0"], "node", "ls", "--quiet").split()), 2)
+        self.assertEqual(self.docker(machines["controller-0"], "info", "--format", "{{.Swarm.LocalNodeState}}"),
+                         "inactive")
+
+        store, hold = self.make_store()
+        self.detach("teal", "clicks", "train", "s3://private/config/online.conf", "--servers", 1, "--workers", 1,
+                    "--env", "AWS_ENDPOINT_URL_S3", "--logs-to", "s3://private/logs", AWS_ENDPOINT_URL_S3=store.url,
+                    seconds=SWARM_UP_SECONDS)
+        lent = self.lab.federation.last
+        store.users[lent["AccessKeyId"]] = User(lent["SecretAccessKey"], lent["SessionToken"], {"s3:GetObject"})
+        until(hold.asked.is_set, "the first question of a worker", SWARM_UP_SECONDS)
+        self.assertIn("running", self.pscloud("status", "clicks", "--controller", "clicks"))
+        for name, count in (("server-0", 2), ("worker-0", 1)):  # with the scheduler
+            self.assertEqual(len(self.docker(machines[name], "ps", "--quiet").split()), count, name)
+        self.kill_laptop()
+        self.forms.clear()
+        hold.go.set()
+        self.until_gone()
+        self.assertTrue([key for key in store.buckets["private"] if key.startswith("model/clicks")])
+        state = json.loads(store.get("private", "logs/clicks/state.json"))
+        self.assertEqual((state["state"], state.get("left", [])), ("done", []))
+        self.assertEqual({each["task"]: each["host"] for each in state["tasks"]},
+                         {"scheduler-0": "server-0", "server-0": "server-0", "worker-0": "worker-0"})
+        self.assert_controller_was_last(machines["controller-0"]["instance"])
+        self.assertIn("nothing is left", self.cluster_down("teal"))
         self.assert_empty()
 
 

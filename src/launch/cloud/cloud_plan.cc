@@ -92,7 +92,6 @@ Result<std::vector<MachineGroup>> machine_groups(const CloudRequest& request) {
   if (!request.controller && !(request.controller_instance.empty() && request.controller_profile.empty())) {
     return invalid("--controller-instance and --controller-profile are for --controller");
   }
-  if (request.controller && request.swarm) return invalid("a swarm has no controller: --controller or --swarm");
   const std::string server_type = request.servers_instance.empty() ? request.instance : request.servers_instance;
   const std::string worker_type = request.workers_instance.empty() ? request.instance : request.workers_instance;
   const bool apart = request.servers > 0 || request.spot || server_type != worker_type;
@@ -157,7 +156,10 @@ std::string cloud_plan_text(const CloudPlan& plan) {
   text += fmt::format("         security group: ssh from {}, everything within the group\n", plan.ssh_from);
   text += "         key pair: its private half stays here\n";
   if (plan.placement) text += "         placement group (cluster)\n";
-  if (plan.swarm) text += fmt::format("         a Docker Swarm of all machines: {} manages it\n", plan.manager());
+  if (plan.swarm) {
+    text += fmt::format("         a Docker Swarm of all machines{}: {} manages it\n",
+                        plan.controller_subnet.empty() ? "" : " but the controller's", plan.manager());
+  }
   if (!plan.instance_profile.empty()) text += fmt::format("uses     instance profile {}\n", plan.instance_profile);
   if (!plan.controller_subnet.empty()) {
     text += fmt::format("         a controller in the subnet {}, which stays; {}\n", plan.controller_subnet,

@@ -97,7 +97,6 @@ TEST(CloudPlan, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(wrong([](auto& r) { r.name = "../x"; }), HasSubstr("is no name of a cluster"));
   EXPECT_THAT(wrong([](auto& r) { r.nodes = 1, r.spot = true; }), HasSubstr("none for workers"));
   EXPECT_THAT(wrong([](auto& r) { r.servers = 3; }), HasSubstr("none for workers"));
-  EXPECT_THAT(wrong([](auto& r) { r.controller = r.swarm = true; }), HasSubstr("a swarm has no controller"));
   EXPECT_THAT(wrong([](auto& r) { r.instance = ""; }), HasSubstr("--instance is missing"));
   EXPECT_THAT(wrong([](auto& r) { r.max_price = "0.08"; }), HasSubstr("is for --spot"));
   EXPECT_THAT(wrong([](auto& r) { r.spot = true, r.max_price = "cheap"; }), HasSubstr("dollars for an hour"));

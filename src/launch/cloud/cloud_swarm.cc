@@ -18,7 +18,9 @@ class CloudSwarm {
  public:
   CloudSwarm(const RunFolder& folder, const CloudState& state, const CloudSwarmOptions& options)
       : state_(state), options_(options), ssh_config_(folder.path("ssh_config")) {
-    for (const CloudMachine& machine : state.machines) hosts_.push_back(host_of_machine(folder, state, machine));
+    for (const CloudMachine& machine : state.machines) {
+      if (machine.role != kControllerRole) hosts_.push_back(host_of_machine(folder, state, machine));
+    }
   }
 
   Result<> make() {

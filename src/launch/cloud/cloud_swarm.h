@@ -14,9 +14,10 @@ struct CloudSwarmOptions {
   std::chrono::steady_clock::time_point deadline;
 };
 
-// Makes a Docker Swarm of the machines of a cluster, whose engines answer: the first is its manager, the others join.
-// Each node has the name and the role of its machine as labels. Returns when all nodes are ready. The token by which
-// nodes join goes from engine to engine within ssh, and stands nowhere. Errors end with the log of the machine.
+// Makes a Docker Swarm of the machines of a cluster that take tasks, whose engines answer: the first is its manager,
+// the others join. Each node has the name and the role of its machine as labels. Returns when all nodes are ready. The
+// token by which nodes join goes from engine to engine within ssh, and stands nowhere. Errors end with the log of the
+// machine.
 Result<> make_cloud_swarm(const RunFolder& folder, const CloudState& state, const CloudSwarmOptions& options);
 
 }  // namespace pscloud

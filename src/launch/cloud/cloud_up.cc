@@ -36,6 +36,9 @@ class BringUp {
 
   Result<> run() {
     const std::string data = TRY(user_data(plan_));
+    CloudPlan without_tasks = plan_;
+    without_tasks.docker = false;  // a controller reaches the engines of the others
+    controller_data_ = TRY(user_data(without_tasks));
     subnet_ = plan_.subnet;
     if (subnet_.empty()) TRY(make_subnet());
     TRY(make_security_group());
@@ -148,7 +151,7 @@ class BringUp {
         TRY(order_machines(api_, ledger_, plan_, group,
                            {.subnet = subnet_,
                             .security_group = group_,
-                            .user_data = data,
+                            .user_data = group.role == kControllerRole ? controller_data_ : data,
                             .token = fmt::format("pscloud-{}-{}-{}", plan_.id, group.role, plan_.zone)}));
     no_capacity_ = answer.no_capacity;
     if (answer.instance.empty()) return answer.error;
@@ -271,6 +274,7 @@ class BringUp {
   const BringUpOptions& options_;
   std::string subnet_;
   std::string group_;
+  std::string controller_data_;
   std::string refused_;             // the code of the last that was to be made
   bool no_capacity_ = false;        // is why the last try has failed
   std::set<std::string> given_up_;  // machines in zones that had not all
