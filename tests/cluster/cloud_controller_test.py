@@ -278,8 +278,7 @@ class CloudController(Controlled):
         self.assert_empty()
 
 
-@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
-class CloudControllerSpot(Controlled):
+class SpotControlled(Controlled):
     """Spot machines that are taken away while a controller has the run."""
 
     def root(self, name):
@@ -301,22 +300,56 @@ class CloudControllerSpot(Controlled):
     def until_said(self, name, words):
         until(lambda: words in self.said(name), lambda: self.story_of(name), 120)
 
-    def train(self, name, *more):
+    def train(self, name, *more, seconds=SECONDS):
         """A training on a server and two workers, which have both begun, and that has been given away."""
         self.give_reader(f"reader-{name}")
         script = self.home / "setup.sh"
         script.write_text("#!/bin/sh\ntouch /var/lib/pscloud/was-set-up\n")
-        self.up(name, 3, "--spot", "--instance-profile", f"reader-{name}", "--setup", script, "--controller", *more)
+        process = self.start(*self.up_words(name, 3, "--spot", "--instance-profile", f"reader-{name}", "--setup",
+                                            script, "--controller", *more))
+        self.ends(process, seconds=seconds)
         training = SlowTraining(self, {"ROLE": User(SECRET, TOKEN)}, ec2_lab.OUTSIDE)
         process = training.start(self, name, "clicks", "--detach", "--linger", 0, "--logs-to", "s3://private/logs")
-        self.ends(process)
+        self.ends(process, seconds=seconds)
         lent = self.lab.federation.last  # for logs, and to nothing else of the store's
         training.store.users[lent["AccessKeyId"]] = User(lent["SecretAccessKey"], lent["SessionToken"],
                                                          {"s3:GetObject"})
         addresses = {each["private_address"] for each in self.machines_of(name).values() if each["role"] == "worker"}
-        until(lambda: addresses <= set(training.readers), lambda: self.story_of(name))
+        until(lambda: addresses <= set(training.readers), lambda: self.story_of(name), seconds)
         return training
 
+    def take_away(self, name, training):
+        """EC2 takes a worker's machine; the worker reads data on its new one, which is returned."""
+        training.pace_s = 3
+        machines = self.machines_of(name)
+        self.lab.warn(machines["worker-1"]["instance"], 100)
+        self.until_said(name, "worker-1 on worker-1 is drained")
+        self.assertIn("ck/checkpoint-1", training.checkpoints())
+        self.lab.ec2.terminate_instances(InstanceIds=[machines["worker-1"]["instance"]])
+        self.until_said(name, "worker-1 begins once more, on worker-2")
+        known = {each["instance"] for each in machines.values()}
+        new, = [each for each in self.lab.instances() if each["InstanceId"] not in known]
+        before = len(training.readers)  # the address may have been that of the machine which is gone
+        until(lambda: new["PrivateIpAddress"] in training.readers[before:], lambda: self.story_of(name), 60)
+        return new
+
+    def check_end(self, name, training, controller):
+        """Everything is gone, the controller last, and the training was good."""
+        training.hurry.set()
+        self.until_gone()
+        self.assert_controller_was_last(controller)
+        state = json.loads(training.store.get("private", "logs/clicks/state.json"))
+        self.assertEqual(state["state"], "done")
+        moved = next(each for each in state["tasks"] if each["task"] == "worker-1")
+        self.assertEqual((moved["host"], moved["attempt"], moved["state"]), ("worker-2", 1, "done"))
+        log = training.store.get("private", "logs/clicks/logs/worker-0.log").decode()
+        training.check_line(self, next(line[line.index("{"):] for line in log.splitlines() if '{"examples"' in line))
+        self.cluster_down(name)
+        self.assert_empty()
+
+
+@unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
+class CloudControllerSpot(SpotControlled):
     def test_a_machine_that_is_taken_away_is_replaced_by_the_controller_and_goes_with_the_rest(self):
         passes = {"Effect": "Allow", "Action": ["iam:PassRole"], "Resource": "*"}
         user = self.lab.new_user("spotter", {**POLICY, "Statement": [*POLICY["Statement"], passes]})
@@ -332,28 +365,10 @@ class CloudControllerSpot(Controlled):
         self.kill_laptop()
         self.forms.clear()
         with self.faults(look):
-            self.lab.warn(machines["worker-1"]["instance"], 100)
-            self.until_said("violet", "worker-1 on worker-1 is drained")
-            self.assertIn("ck/checkpoint-1", training.checkpoints())
-            self.lab.ec2.terminate_instances(InstanceIds=[machines["worker-1"]["instance"]])
-            self.until_said("violet", "worker-1 begins once more, on worker-2")
-            known = {each["instance"] for each in machines.values()}
-            new, = [each for each in self.lab.instances() if each["InstanceId"] not in known]
-            before = len(training.readers)  # the address may have been that of the machine which is gone
-            until(lambda: new["PrivateIpAddress"] in training.readers[before:], lambda: self.story_of("violet"), 60)
+            new = self.take_away("violet", training)
             self.check_new_machine(new, ledgers)
             self.check_what_lent_keys_make()
-            training.hurry.set()
-            self.until_gone()
-        self.assert_controller_was_last(machines["controller-0"]["instance"])
-        state = json.loads(training.store.get("private", "logs/clicks/state.json"))
-        self.assertEqual(state["state"], "done")
-        moved = next(each for each in state["tasks"] if each["task"] == "worker-1")
-        self.assertEqual((moved["host"], moved["attempt"], moved["state"]), ("worker-2", 1, "done"))
-        log = training.store.get("private", "logs/clicks/logs/worker-0.log").decode()
-        training.check_line(self, next(line[line.index("{"):] for line in log.splitlines() if '{"examples"' in line))
-        self.cluster_down("violet")
-        self.assert_empty()
+            self.check_end("violet", training, machines["controller-0"]["instance"])
 
     def check_new_machine(self, new, ledgers):
         """It is of the cluster, and stood in the ledger before it was asked for."""

@@ -20,10 +20,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import ec2_lab  # noqa: E402
 
-from cloud_controller_test import Controlled  # noqa: E402
+from cloud_controller_test import SpotControlled  # noqa: E402
 from cloud_test import SECRET, TOKEN, TRAIN, Cloud  # noqa: E402
 from launch_harness import PSCLOUD, SECONDS, until  # noqa: E402
 from s3_server import S3Server, User  # noqa: E402
+from spot_training import SlowTraining  # noqa: E402
 
 CACHE = "/var/lib/pscloud/cache"
 MISSING = ec2_lab.missing("dockerd", "docker", "runc", "busybox")
@@ -216,7 +217,52 @@ class CloudSwarm(Cloud):
 
 
 @unittest.skipIf(MISSING, MISSING)
-class CloudSwarmController(Controlled):
+class CloudSwarmSpot(Cloud):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = ec2_lab.Ec2Lab(engines=True)
+
+    def machines(self):
+        return {each["name"]: each for each in json.loads((self.folder("pink") / "state.json").read_text())["machines"]}
+
+    def test_a_worker_whose_machine_is_taken_away_goes_on_in_a_container_on_another(self):
+        self.lab.metadata = {"iam/security-credentials": "reader", "iam/security-credentials/reader": {
+            "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}}
+        self.lab.iam.create_instance_profile(InstanceProfileName="reader-pink")
+        process = self.start(*self.up_words("pink", 3, "--spot", "--swarm", "--instance-profile", "reader-pink"))
+        self.ends(process, seconds=SWARM_UP_SECONDS)
+        training = SlowTraining(self, {"ROLE": User(SECRET, TOKEN)}, ec2_lab.OUTSIDE)
+        process = training.start(self, "pink", "clicks")
+        before = self.machines()
+        addresses = {each["private_address"] for each in before.values() if each["role"] == "worker"}
+        until(lambda: addresses <= set(training.readers), lambda: self.story(process), SWARM_UP_SECONDS)
+
+        training.pace_s = 3
+        lost = before["worker-1"]
+        self.lab.warn(lost["instance"], 100)
+        until(lambda: "worker-1 on worker-1 is drained" in self.story(process), lambda: self.story(process))
+        self.assertIn("ck/checkpoint-1", training.checkpoints())
+        self.lab.ec2.terminate_instances(InstanceIds=[lost["instance"]])
+        until(lambda: "worker-1 begins once more, on worker-2" in self.story(process), lambda: self.story(process),
+              SWARM_UP_SECONDS)
+        new = self.machines()["worker-2"]
+        seen = len(training.readers)  # the address may have been that of the machine which is gone
+        until(lambda: new["private_address"] in training.readers[seen:], lambda: self.story(process))
+        nodes = self.lab.machine(before["server-0"]["instance"]).run(
+            ["docker", "node", "ls", "--filter", "node.label=pscloud.machine=worker-2", "--quiet"], user=0).stdout
+        self.assertEqual(len(nodes.split()), 1)
+        training.hurry.set()
+        self.ends(process)
+        training.check_result(self, process)
+        self.assertNotIn("left:", self.story(process))
+        moved = next(each for each in self.state("clicks")["tasks"] if each["task"] == "worker-1")
+        self.assertEqual((moved["host"], moved["attempt"], moved["state"]), ("worker-2", 1, "done"))
+        self.cluster_down("pink")
+        self.assert_empty()
+
+
+@unittest.skipIf(MISSING, MISSING)
+class CloudSwarmController(SpotControlled):
     @classmethod
     def setUpClass(cls):
         cls.lab = ec2_lab.Ec2Lab(engines=True)
@@ -258,6 +304,14 @@ class CloudSwarmController(Controlled):
         self.assert_controller_was_last(machines["controller-0"]["instance"])
         self.assertIn("nothing is left", self.cluster_down("teal"))
         self.assert_empty()
+
+    def test_a_controller_replaces_machines_of_a_swarm(self):
+        training = self.train("lilac", "--swarm", seconds=SWARM_UP_SECONDS)
+        controller = self.machines_of("lilac")["controller-0"]["instance"]
+        self.kill_laptop()
+        self.take_away("lilac", training)
+        self.forms.clear()
+        self.check_end("lilac", training, controller)
 
 
 if __name__ == "__main__":

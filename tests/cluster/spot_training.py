@@ -30,13 +30,14 @@ class SlowTraining:
             self.store.put("private", f"clicks/{path.name}", path.read_bytes())
         self.readers = []  # who has asked for data, in this order
         self.hurry = threading.Event()
+        self.pace_s = 1  # for a part of the data
         self.store.on_request = self.on_request
         test.addCleanup(self.hurry.set)
 
     def on_request(self, address, method, key):
         if method == "GET" and key.startswith("clicks/train-"):
             self.readers.append(address)
-            self.hurry.wait(1)
+            self.hurry.wait(self.pace_s)
 
     def start(self, test, on, name, *more, **variables):
         (test.work / "online.conf").write_text(CONFIG)

@@ -184,7 +184,7 @@ class CloudChargeTest : public testing::Test {
 
 TEST_F(CloudChargeTest, AMachineThatALauncherAskedForBeforeItWasKilledIsWaitedFor) {
   FakeAccount account;
-  account.late = 3;
+  account.late = 2;
   ScriptedHttpServer server([&](const std::string& request) { return account.answer(request); });
   const CloudCharge charge = charge_of(server);
   ASSERT_TRUE(take_charge(charge));
@@ -194,6 +194,7 @@ TEST_F(CloudChargeTest, AMachineThatALauncherAskedForBeforeItWasKilledIsWaitedFo
   const uint64_t asked = intend_thing(ledger, "instances", "worker").value();
   TakeDownOptions options = hurried();
   options.timeout = std::chrono::seconds(30);
+  options.settle = std::chrono::seconds(5);
   EXPECT_TRUE(end_other_machines(charge, options).value().empty());
   EXPECT_EQ(account.late, 0);
   EXPECT_THAT(account.machines, ElementsAre("i-1"));

@@ -10,12 +10,14 @@
 #include "launch/cloud/cloud_controller.h"
 #include "launch/cloud/cloud_folder.h"
 #include "launch/cloud/cloud_prices.h"
+#include "launch/cloud/cloud_swarm.h"
 #include "launch/cloud/cloud_sweep.h"
 #include "launch/cloud/machine_order.h"
 #include "launch/cloud/machine_wait.h"
 #include "launch/cloud/patience.h"
 #include "launch/cloud/user_data.h"
 #include "launch/host/ssh_connection.h"
+#include "launch/swarm/machine_image.h"
 
 namespace pscloud {
 namespace {
@@ -160,15 +162,25 @@ class Replacement {
     TRY(wait_for_machines(
         {host},
         {.ssh_config = ssh_config, .say = options_.say, .cancelled = options_.cancelled, .deadline = deadline_}));
-    // The program is brought there here, where nobody waits for it, and not by the launcher's own thread.
+    // What tasks need is brought there here, where nobody waits for it, and not by the launcher's own thread.
+    if (plan_.swarm) {
+      TRY(join_cloud_swarm(folder, state, machine_, {options_.say, options_.cancelled, deadline_}));
+      TRY(load_own_image({host}, ssh_config, TRY(own_image_name())));
+    } else {
+      TRY(bring_program(host, ssh_config));
+    }
+    TRY(enter());
+    return host;
+  }
+
+  Result<> bring_program(const Host& host, const std::string& ssh_config) const {
     SshOptions ssh;
     ssh.config_file = ssh_config;
     AgentHosts agents;
     const auto wrong = TRY(open_agents({host}, ssh, agents, deadline_));
     if (!wrong.empty()) return unavailable("{}: {}", host.name, wrong.begin()->second);
     agents.end(steady_clock::now() + kToEndOne);
-    TRY(enter());
-    return host;
+    return {};
   }
 
   Result<> wait_until_running() {

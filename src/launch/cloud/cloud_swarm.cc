@@ -23,9 +23,11 @@ class CloudSwarm {
     }
   }
 
-  Result<> make() {
+  Result<> make() { return join({hosts_.begin() + 1, hosts_.end()}); }
+
+  // The first is its manager already, or becomes it.
+  Result<> join(const std::vector<Host>& others) {
     const std::vector<Host> first(hosts_.begin(), hosts_.begin() + 1);
-    const std::vector<Host> others(hosts_.begin() + 1, hosts_.end());
     TRY(each(first, [&](const Host& machine, DockerEngine& engine, Patience& patience) -> Result<> {
       FoundedSwarm swarm = TRY(found_swarm(engine, address_of(machine), patience));
       token_ = std::move(swarm.token);
@@ -97,6 +99,11 @@ class CloudSwarm {
 
 Result<> make_cloud_swarm(const RunFolder& folder, const CloudState& state, const CloudSwarmOptions& options) {
   return CloudSwarm(folder, state, options).make();
+}
+
+Result<> join_cloud_swarm(const RunFolder& folder, const CloudState& state, const CloudMachine& machine,
+                          const CloudSwarmOptions& options) {
+  return CloudSwarm(folder, state, options).join({host_of_machine(folder, state, machine)});
 }
 
 }  // namespace pscloud

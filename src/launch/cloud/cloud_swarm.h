@@ -20,4 +20,8 @@ struct CloudSwarmOptions {
 // machine.
 Result<> make_cloud_swarm(const RunFolder& folder, const CloudState& state, const CloudSwarmOptions& options);
 
+// Lets one machine more, which is in no swarm yet, join that of the cluster.
+Result<> join_cloud_swarm(const RunFolder& folder, const CloudState& state, const CloudMachine& machine,
+                          const CloudSwarmOptions& options);
+
 }  // namespace pscloud

@@ -71,7 +71,7 @@ std::string lent_policy(const CloudPlan& plan, const std::string& logs_to) {
       "ec2:TerminateInstances"};
   std::set<std::string> spot_types;
   for (const CloudPlan::Group& group : plan.groups) {
-    if (group.spot && !plan.swarm) spot_types.insert(group.type);  // nobody hears of their end in a swarm
+    if (group.spot) spot_types.insert(group.type);
   }
   // A machine is made of, and in, what is ours: group, key, placement group, subnet.
   if (!spot_types.empty()) on_ours.emplace_back("ec2:RunInstances");

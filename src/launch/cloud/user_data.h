@@ -19,6 +19,8 @@ inline constexpr const char* kMachineState = "/var/lib/pscloud/state";
 inline constexpr const char* kMachineKeepAlive = KeepAlive::kFile;
 // Where tasks on a machine may keep what the next run can use, such as caches of parsed data: the login's own.
 inline constexpr const char* kMachineCache = "/var/lib/pscloud/cache";
+// There too, for containers see it: what EC2 says when it takes the machine away.
+inline constexpr const char* kMachineNotice = "/var/lib/pscloud/cache/.notice";
 inline constexpr const char* kMachineLog = "/var/log/cloud-init-output.log";
 
 }  // namespace pscloud

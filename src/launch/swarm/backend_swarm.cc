@@ -8,10 +8,7 @@
 #include <set>
 
 #include "base/log.h"
-#include "launch/bundle/image_archive.h"
-#include "launch/cloud/user_data.h"
 #include "launch/swarm/machine_image.h"
-#include "launch/swarm/registry_auth.h"
 #include "launch/swarm/swarm_clean.h"
 #include "launch/swarm/swarm_places.h"
 
@@ -25,26 +22,7 @@ constexpr milliseconds kLookAtNodes{2000};
 constexpr milliseconds kOpenAgain{1000};
 constexpr milliseconds kEngineAway{60000};
 constexpr uint64_t kRestOfLogMax = 256 << 20;                   // what the stream had not brought yet
-constexpr uint64_t kSwarmFileMax = 500 * 1000;                  // of a swarm's secrets and configs
-constexpr const char* kNowhere = "nowhere";                     // no node has this id
 constexpr std::string_view kExitWords = "task: non-zero exit";  // says only what the code says
-
-ClusterView view_of(const Plan& plan, const std::map<std::string, SwarmPlace>& places) {
-  ClusterView view;
-  view.job = plan.job;
-  for (const PlannedTask& task : plan.tasks) {
-    view.tasks.push_back({task.spec.id, places.at(task.spec.id.text()).address});
-  }
-  std::ranges::sort(view.tasks, {}, &TaskAddress::id);
-  return view;
-}
-
-// What it writes to files without a folder stays for the next run. What is temporary may be large, too.
-void work_in_cache(ContainerTask& container) {
-  container.folder = kMachineCache;
-  const auto is_said = [](const auto& variable) { return variable.first == "TMPDIR"; };
-  if (std::ranges::none_of(container.variables, is_said)) container.variables.emplace_back("TMPDIR", kMachineCache);
-}
 
 std::string why_rejected(const std::string& image, const std::string& node, const std::string& why) {
   if (why.find("No such image") == std::string::npos) return why;
@@ -91,110 +69,6 @@ Result<> SwarmBackend::check(const Plan& plan) {
     return invalid("the Docker engine at {} is only a worker of its swarm; name a manager:{}", where, managers);
   }
   if (options_.machines.known() && options_.host_network) TRY(find_places(*engine_, plan, options_, "host"));
-  return {};
-}
-
-Result<std::string> SwarmBackend::preview(const Plan& plan) {
-  std::map<std::string, SwarmPlace> places;
-  for (const PlannedTask& task : plan.tasks) {
-    const std::string name = task.spec.id.text();
-    places[name] = {options_.host_network ? "host" : swarm_name(plan, "network"),
-                    "",
-                    {options_.host_network ? "NODE" : name, options_.port}};
-  }
-  const ClusterView view = view_of(plan, places);
-  std::string text;
-  for (const PlannedTask& task : plan.tasks) {
-    const ContainerTask container = container_task(plan, view, task);
-    std::vector<SwarmFile> secrets;
-    for (const auto& file : container.secrets) secrets.push_back({"SECRET", "SECRET", file.path});
-    text += swarm_service_json(plan, task, container, options_, places[container.name], secrets, {}) + "\n";
-  }
-  return text;
-}
-
-// `kind`: "secret" or "config".
-Result<std::vector<SwarmFile>> SwarmBackend::make_files(const Plan& plan, const std::string& kind,
-                                                        const std::vector<ContainerTask::File>& files) {
-  std::vector<SwarmFile> made;
-  for (const ContainerTask::File& file : files) {
-    SwarmFile& known = secrets_[kind + file.content];
-    if (known.id.empty()) {
-      known.name = swarm_name(plan, fmt::format("{}-{}", kind, secrets_.size()));
-      const JsonValue answer =
-          TRY(engine_->post(fmt::format("/{}s/create", kind), swarm_data_json(plan, known.name, file.content))
-                  .at(file.path));
-      known.id = answer["ID"].text();
-    }
-    made.push_back({known.id, known.name, file.path});
-  }
-  return made;
-}
-
-Result<> SwarmBackend::make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
-                                    const std::vector<SwarmFile>& configs) {
-  ContainerTask container = container_task(*plan_, view, planned);
-  if (!own_image_id_.empty() && is_own_image(container.image)) {
-    container.image = own_image_id_;
-    const bool has_cache =
-        std::ranges::find(options_.mounts, kMachineCache, &ContainerMount::target) != options_.mounts.end();
-    if (has_cache) work_in_cache(container);
-  }
-  const auto secrets = TRY(make_files(*plan_, "secret", container.secrets));
-  const std::string spec = swarm_service_json(*plan_, planned, container, options_, place, secrets, configs);
-  const HttpHeaders auth{{"x-registry-auth", TRY(registry_auth(split_image_name(container.image).registry))}};
-  const JsonValue answer = TRY(engine_->post("/services/create", spec, {}, auth).at(planned.spec.id.text()));
-  Task task(planned.spec.id);
-  task.address = place.address;
-  task.service = answer["ID"].text();
-  SwarmPlace nowhere = place;
-  nowhere.node = kNowhere;
-  task.nowhere = swarm_service_json(*plan_, planned, container, options_, nowhere, secrets, configs);
-  ids_[task.service] = planned.spec.id;
-  tasks_.emplace(planned.spec.id, std::move(task));
-  return {};
-}
-
-// To the machines that have a task of it; to all if the swarm chooses.
-Result<> SwarmBackend::bring_own_image(const Plan& plan) {
-  const auto ours = [](const PlannedTask& task) { return is_own_image(task.image); };
-  const auto first = std::ranges::find_if(plan.tasks, ours);
-  if (first == plan.tasks.end()) return {};
-  std::vector<Host> machines;
-  for (const Host& host : options_.machines.hosts) {
-    const auto is_there = [&](const PlannedTask& task) { return ours(task) && task.host == host.name; };
-    if (!options_.host_network || std::ranges::any_of(plan.tasks, is_there)) machines.push_back(host);
-  }
-  own_image_id_ = TRY(load_own_image(machines, options_.machines.ssh_config, first->image));
-  return {};
-}
-
-Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
-  TRY(connect());
-  plan_ = &plan;
-  if (options_.machines.known()) {
-    if (options_.machines.idle_s > 0) keeper_ = std::make_unique<MachineKeeper>(options_.machines);
-    TRY(bring_own_image(plan));
-  }
-  const auto files = TRY(container_files(plan, kSwarmFileMax));
-  TRY(ledger.intend(kSwarmEntry, {{"host", engine_->address().text}, {"job", plan.job}}));
-  own_node_ = TRY(engine_->get("/info"))["Swarm"]["NodeID"].text();
-  const JsonValue nodes = TRY(engine_->get("/nodes"));
-  for (const JsonValue& node : nodes.items()) nodes_[node["ID"].text()] = name_of_node(node);
-  std::string network;
-  if (!options_.host_network) {
-    network = TRY(engine_->post("/networks/create", swarm_network_json(plan)))["Id"].text();
-  }
-  const auto configs = TRY(make_files(plan, "config", files));
-  const auto places = TRY(find_places(*engine_, plan, options_, network));
-  const ClusterView view = view_of(plan, places);
-  for (const PlannedTask& task : plan.tasks) {
-    TRY(make_service(task, view, places.at(task.spec.id.text()), configs));
-  }
-  sampler_ = std::make_unique<SwarmSampler>();
-  if (!options_.socket.empty()) signals_ = std::make_unique<NodeSignals>(*engine_, plan, options_.socket);
-  answered_at_ = std::chrono::steady_clock::now();
-  open_logs(answered_at_);
   return {};
 }
 
@@ -404,6 +278,21 @@ Result<> SwarmBackend::look_at_nodes() {
   return {};
 }
 
+void SwarmBackend::take_notices(Events& events) {
+  if (!notices_) return;
+  for (const SpotNotices::Notice& notice : notices_->take()) {
+    for (const auto& [id, task] : tasks_) {
+      const std::string& node = task.node.empty() ? places_.at(id.text()).node : task.node;  // it may not be there yet
+      if (task.over || nodes_[node] != notice.host) continue;
+      events.push_back({.kind = TaskEvent::Kind::kNotice,
+                        .task = id,
+                        .host = notice.host,
+                        .text = notice.action,
+                        .seconds = notice.seconds});
+    }
+  }
+}
+
 // A swarm without a leader, or a manager that is started again, may take a while; what runs goes on meanwhile.
 Result<> SwarmBackend::look_if_due(Time now, Events& events) {
   Result<> looked;
@@ -427,6 +316,7 @@ Result<std::vector<TaskEvent>> SwarmBackend::wait(Time deadline, int wake_fd) {
     send_signals(now);
     TRY(look_if_due(now, events));
     finish_ended(events);
+    take_notices(events);
     for (TaskEvent& sample : sampler_->take()) events.push_back(std::move(sample));
     open_logs(now);
     const Time until = events.empty() ? std::min(deadline, look_at_tasks_) : now;
@@ -443,6 +333,7 @@ Result<std::vector<std::string>> SwarmBackend::clean(const Plan& plan, Ledger& l
   signals_.reset();
   engine_.reset();
   keeper_.reset();
+  notices_.reset();
   sampler_.reset();
   const std::string& config = options_.machines.ssh_config;
   if (options_.machines.known() && !config.empty() && ::access(config.c_str(), F_OK) != 0) {

@@ -11,6 +11,7 @@
 #include "launch/swarm/docker_engine.h"
 #include "launch/swarm/machine_keeper.h"
 #include "launch/swarm/node_signals.h"
+#include "launch/swarm/spot_notices.h"
 #include "launch/swarm/swarm_log.h"
 #include "launch/swarm/swarm_sampler.h"
 #include "launch/swarm/swarm_spec.h"
@@ -32,6 +33,7 @@ class SwarmBackend final : public Backend {
   Result<> start(const Plan& plan, Ledger& ledger) override;
   Result<> release(const ClusterView& view) override;
   Result<> stop(TaskId task, bool at_once) override;
+  Result<> restart(const Plan& plan, const PlannedTask& task, const Host& host, Ledger& ledger) override;
   Result<std::vector<TaskEvent>> wait(Time deadline, int wake_fd) override;
   Result<std::vector<std::string>> clean(const Plan& plan, Ledger& ledger) override;
   Result<std::vector<std::string>> shell(const Plan& plan, TaskId task) override;
@@ -63,8 +65,8 @@ class SwarmBackend final : public Backend {
   Result<> bring_own_image(const Plan& plan);
   Result<std::vector<SwarmFile>> make_files(const Plan& plan, const std::string& kind,
                                             const std::vector<ContainerTask::File>& files);
-  Result<> make_service(const PlannedTask& planned, const ClusterView& view, const SwarmPlace& place,
-                        const std::vector<SwarmFile>& configs);
+  Result<> make_service(const PlannedTask& planned, const ClusterView& view);
+  Result<> name_nodes();
 
   void open_logs(Time now);
   void take_log(HttpStreams::Event event, Events& events);
@@ -78,12 +80,16 @@ class SwarmBackend final : public Backend {
   void take_state(TaskId id, Task& task, const JsonValue& state, Events& events);
   void take_end(TaskId id, Task& task, const JsonValue& state, Events& events);
   Result<> look_at_nodes();
+  void take_notices(Events& events);
   Result<> look_if_due(Time now, Events& events);
 
-  const SwarmOptions options_;
+  static constexpr uint64_t kSwarmFileMax = 500 * 1000;  // of a swarm's secrets and configs
+
+  SwarmOptions options_;
   std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<HttpStreams> streams_;
   std::unique_ptr<MachineKeeper> keeper_;  // of machines that end themselves
+  std::unique_ptr<SpotNotices> notices_;   // of machines that we know; from start() on
   std::unique_ptr<SwarmSampler> sampler_;  // from start() on
   std::unique_ptr<NodeSignals> signals_;   // from start() on, unless the user does not want it
   std::string own_image_id_;               // as engines call it; empty: it was not brought
@@ -91,6 +97,9 @@ class SwarmBackend final : public Backend {
   std::string own_node_;                   // of the engine that we speak to
   std::map<TaskId, Task> tasks_;
   std::map<std::string, std::string> nodes_;  // id: host name
+  std::string network_;                       // the id of the job's own; empty: the nodes'
+  std::map<std::string, SwarmPlace> places_;  // by task
+  std::vector<SwarmFile> configs_;            // files of the job
   std::map<std::string, SwarmFile> secrets_;  // by content, since many tasks have the same
   std::map<std::string, TaskId> ids_;         // by the id of the service
   Time look_at_tasks_ = {};

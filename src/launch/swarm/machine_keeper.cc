@@ -16,12 +16,22 @@ MachineKeeper::~MachineKeeper() {
   changed_.notify_all();
 }
 
+void MachineKeeper::add(const Host& machine) {
+  MutexLock lock(mutex_);
+  machines_.hosts.push_back(machine);
+}
+
 void MachineKeeper::run() {
-  const std::chrono::seconds pause(std::max(machines_.idle_s / 4, 1));
   while (true) {
-    for (const std::string& line : keep_machines(machines_.hosts, machines_.ssh_config)) {
+    SwarmMachines machines;
+    {
+      MutexLock lock(mutex_);
+      machines = machines_;
+    }
+    for (const std::string& line : keep_machines(machines.hosts, machines.ssh_config)) {
       log_debug("no word to {}", line);  // whether a machine is lost is for the swarm to say
     }
+    const std::chrono::seconds pause(std::max(machines.idle_s / 4, 1));
     MutexLock lock(mutex_);
     if (changed_.wait_for(mutex_, pause, [&]() REQUIRES(mutex_) { return ending_; })) return;
   }

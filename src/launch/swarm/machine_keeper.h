@@ -14,14 +14,16 @@ class MachineKeeper {
  public:
   explicit MachineKeeper(SwarmMachines machines);
   ~MachineKeeper();
+  // One that came later.
+  void add(const Host& machine) EXCLUDES(mutex_);
   MachineKeeper(const MachineKeeper&) = delete;
   MachineKeeper& operator=(const MachineKeeper&) = delete;
 
  private:
   void run() EXCLUDES(mutex_);
 
-  const SwarmMachines machines_;
   Mutex mutex_;
+  SwarmMachines machines_ GUARDED_BY(mutex_);
   CondVar changed_;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: it uses the others
