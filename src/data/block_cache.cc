@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -77,7 +78,9 @@ Result<> BlockWriter::commit(const ReadSummary& summary) {
 std::string BlockCache::file_of(const FilePart& part) const {
   const size_t slash = part.uri.rfind('/');
   const std::string name = slash == std::string::npos ? part.uri : part.uri.substr(slash + 1);
-  return fmt::format("{}{}.{:016x}", prefix_, name, hash64(bytes_of(to_text(part))));
+  // Not of its version: what was made of an older one is replaced.
+  const FilePart of_any{.uri = part.uri, .begin = part.begin, .end = part.end};
+  return fmt::format("{}{}.{:016x}", prefix_, name, hash64(bytes_of(to_text(of_any))));
 }
 
 Result<std::string> BlockCache::identity_of(const FilePart& part) const {
@@ -91,7 +94,7 @@ Result<std::string> BlockCache::identity_of(const FilePart& part) const {
   return fmt::format("{:016x} {:016x} {}", first, last, what);
 }
 
-Result<std::optional<BlockReader>> BlockCache::open(const FilePart& part) const {
+Result<std::optional<BlockReader>> BlockCache::open(const FilePart& part) {
   const std::string file = file_of(part);
   auto pieces = PieceReader::open(cached_, file, kBlockFileKind);
   if (!pieces && pieces.error().code == Code::kNotFound) return std::nullopt;
@@ -103,7 +106,12 @@ Result<std::optional<BlockReader>> BlockCache::open(const FilePart& part) const 
     return std::nullopt;
   }
   const std::string wanted = TRY(identity_of(part));
-  if (!*identity || !std::ranges::equal(**identity, bytes_of(wanted))) return std::nullopt;
+  if (!*identity || !std::ranges::equal(**identity, bytes_of(wanted))) {
+    if (!std::exchange(told_of_other_, true)) {
+      log_warning("{}: {} has changed since, or is read in another way now; the cache is made anew", file, part.uri);
+    }
+    return std::nullopt;
+  }
   return std::optional(BlockReader(*std::move(pieces)));
 }
 

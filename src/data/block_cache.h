@@ -50,8 +50,7 @@ class BlockWriter {
 
 // Parts of files that were read before, as files of their own, so that they need not be parsed again, nor their keys
 // numbered. Such a file tells what it was made of: when the source has another size, time or content at its ends, or is
-// read in another way, it is made anew. docs/block-cache.md has its bytes. Thread-safe if the stores are, which are
-// borrowed.
+// read in another way, it is made anew. docs/block-cache.md has its bytes. Borrows the stores. One thread.
 class BlockCache {
  public:
   // Files of `cached` whose names begin with `prefix`. `reading` says how files of `source` become rows: the format,
@@ -59,8 +58,9 @@ class BlockCache {
   BlockCache(FileStore& source, FileStore& cached, std::string prefix, std::string reading)
       : source_(source), cached_(cached), prefix_(std::move(prefix)), reading_(std::move(reading)) {}
 
-  // Nothing if it is not there, or no longer right; what is damaged is named in the log.
-  Result<std::optional<BlockReader>> open(const FilePart& part) const;
+  // Nothing if it is not there, or no longer right. The log names what is damaged, and the first that is of something
+  // else: the others will be, too.
+  Result<std::optional<BlockReader>> open(const FilePart& part);
   // To be called before the part is read, or it might be taken for what it became meanwhile.
   Result<BlockWriter> create(const FilePart& part) const;
 
@@ -73,6 +73,7 @@ class BlockCache {
   FileStore& cached_;
   std::string prefix_;
   std::string reading_;
+  bool told_of_other_ = false;
 };
 
 }  // namespace pscloud

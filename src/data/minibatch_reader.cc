@@ -25,6 +25,7 @@ MinibatchReader::MinibatchReader(FileStore& store, ExampleFormat format, bool ig
 
 Result<> MinibatchReader::open(const FilePart& part, bool keep) {
   part_ = part;
+  keep_ = keep;
   given_ = 0;
   bytes_before_ = stored_bytes_;
   summary_ = {};
@@ -32,15 +33,18 @@ Result<> MinibatchReader::open(const FilePart& part, bool keep) {
   writing_.reset();
   if (cache_) cached_ = TRY(cache_->open(part));
   if (cached_) return {};
-  if (cache_ && keep) {
-    auto writer = cache_->create(part);
-    if (writer) {
-      writing_ = *std::move(writer);
-    } else {
-      keep_none(writer.error());
-    }
-  }
+  begin_to_keep();
   return text_.open(part);
+}
+
+void MinibatchReader::begin_to_keep() {
+  if (!cache_ || !keep_) return;
+  auto writer = cache_->create(part_);
+  if (writer) {
+    writing_ = *std::move(writer);
+  } else {
+    keep_none(writer.error());
+  }
 }
 
 // What cannot be kept is read again.
@@ -63,16 +67,33 @@ Result<bool> MinibatchReader::next_cached(NumberedRows& out) {
     return *more;
   }
   if (more.error().code != Code::kCorrupt) return more.error();
-  log_warning("{}; the rest of {} is read from its file", more.error().message, part_.uri);
-  cached_.reset();
-  TRY(text_.open(part_));
-  // What came before was right.
-  for (uint64_t left = given_; left > 0;) {
-    const size_t skipped = TRY(text_.next(std::min<uint64_t>(left, rows_))).rows();
-    if (skipped == 0) break;
-    left -= skipped;
-  }
+  TRY(continue_in_text(more.error()));
   return next_of_text(out);
+}
+
+// What came before was right: it is read once more only for the cache, or passed over.
+Result<> MinibatchReader::continue_in_text(const Error& damage) {
+  cached_.reset();
+  begin_to_keep();
+  log_warning("{}; the rest of {} is read from its file{}", damage.message, part_.uri,
+              writing_ ? ", and the cache made anew" : "");
+  TRY(text_.open(part_));
+  NumberedRows again;
+  for (uint64_t left = given_; left > 0;) {
+    const RowSlice rows = TRY(text_.next(std::min<uint64_t>(left, rows_)));
+    if (rows.rows() == 0) break;
+    left -= rows.rows();
+    if (writing_) number(rows, again);
+  }
+  return {};
+}
+
+// For the next time, too.
+void MinibatchReader::number(const RowSlice& rows, NumberedRows& out) {
+  localizer_.localize(rows.keys);
+  out.assign(rows, localizer_.keys(), localizer_.columns());
+  if (!writing_) return;
+  if (const auto kept = writing_->write(out); !kept) keep_none(kept.error());
 }
 
 Result<bool> MinibatchReader::next_of_text(NumberedRows& out) {
@@ -86,12 +107,8 @@ Result<bool> MinibatchReader::next_of_text(NumberedRows& out) {
     }
     return false;
   }
-  localizer_.localize(rows.keys);
-  out.assign(rows, localizer_.keys(), localizer_.columns());
+  number(rows, out);
   given_ += rows.rows();
-  if (writing_) {
-    if (const auto kept = writing_->write(out); !kept) keep_none(kept.error());
-  }
   return true;
 }
 

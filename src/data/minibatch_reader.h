@@ -18,7 +18,7 @@ struct CachePlace {
 };
 
 // Examples of parts of files, some at a time, with their keys numbered: from a cache if it has the part, else from the
-// file, and then the cache has it for the next time. One thread.
+// file, and then the cache has it for the next time, as it has what was damaged. One thread.
 class MinibatchReader {
  public:
   // `rows` at a time. The store is borrowed.
@@ -43,7 +43,10 @@ class MinibatchReader {
 
  private:
   Result<bool> next_cached(NumberedRows& out);
+  Result<> continue_in_text(const Error& damage);
   Result<bool> next_of_text(NumberedRows& out);
+  void number(const RowSlice& rows, NumberedRows& out);
+  void begin_to_keep();
   void keep_none(const Error& why);
 
   const size_t rows_;
@@ -55,6 +58,7 @@ class MinibatchReader {
   bool complained_ = false;
 
   FilePart part_;
+  bool keep_ = true;
   std::optional<BlockReader> cached_;   // else it is read from text_
   std::optional<BlockWriter> writing_;  // for the next time
   uint64_t given_ = 0;                  // rows of the part

@@ -126,6 +126,50 @@ TEST_F(MinibatchReaderTest, WhatIsDamagedIsReadFromTheTextFromThereOn) {
   }
 }
 
+TEST_F(MinibatchReaderTest, WhatIsDamagedIsMadeAnewForTheNextTime) {
+  MinibatchReader first = reader(&files_);
+  const ReadThrough read = read_through(first, {"f"}).value();
+  const std::string file = only_file();
+  const std::string good = files_.get(file);
+  for (size_t i = 0; i < good.size(); i += 3) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    for (const std::string& text : {bad, good.substr(0, i)}) {
+      files_.put(file, text);
+      MinibatchReader again = reader(&files_);
+      EXPECT_EQ(read_through(again, {"f"}).value(), read) << i;
+      EXPECT_EQ(files_.get(file), good) << i;
+    }
+  }
+}
+
+TEST_F(MinibatchReaderTest, WhatWasMadeOfAnOlderSourceIsReplacedAndOneLineSaysSo) {
+  MinibatchReader first = reader(&files_);
+  // As work items have them: with the version of the source.
+  const auto parts = [&] {
+    const std::string version = store_.stat("f").value().version;
+    return std::vector<FilePart>{{.uri = "f", .end = 100, .version = version},
+                                 {.uri = "f", .begin = 100, .version = version}};
+  };
+  for (const FilePart& part : parts()) ASSERT_TRUE(read_through(first, part));
+  ASSERT_EQ(files_.list("")->size(), 2u);
+  store_.put("f", "7 5:1\n" + store_.get("f"));
+  set_log_level(LogLevel::kInfo);
+  testing::internal::CaptureStderr();
+  MinibatchReader again = reader(&files_);
+  for (const FilePart& part : parts()) {
+    MinibatchReader plain = reader(nullptr);
+    EXPECT_EQ(read_through(again, part).value(), read_through(plain, part).value());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::MatchesRegex("[^\n]*c_f\\.[0-9a-f]+: f has changed since[^\n]*the cache is made anew\n"));
+  EXPECT_EQ(files_.list("")->size(), 2u);
+  testing::internal::CaptureStderr();
+  MinibatchReader third = reader(&files_);
+  for (const FilePart& part : parts()) ASSERT_TRUE(read_through(third, part));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 // Neither to begin a file nor to write to it.
 class FullStore final : public FileStore {
  public:
