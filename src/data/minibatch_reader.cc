@@ -20,7 +20,7 @@ MinibatchReader::MinibatchReader(FileStore& store, ExampleFormat format, bool ig
   if (cache.store == nullptr) return;
   const char* const groups = ignore_groups ? "without groups" : "with groups";
   cache_.emplace(store, *cache.store, cache.prefix,
-                 fmt::format("{} {} {} rows", static_cast<int>(format), groups, rows));
+                 fmt::format("{} rules {} {} {} rows", static_cast<int>(format), parser_version(format), groups, rows));
 }
 
 Result<> MinibatchReader::open(const FilePart& part, bool keep) {

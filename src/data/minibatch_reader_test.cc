@@ -170,6 +170,30 @@ TEST_F(MinibatchReaderTest, WhatWasMadeOfAnOlderSourceIsReplacedAndOneLineSaysSo
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+// The label of a line without one was 0.
+TEST_F(MinibatchReaderTest, WhatWasReadByOlderRulesIsReadAgain) {
+  store_.put("vw", "1 |a x\n|a y\n");
+  BlockCache older(store_, files_, "c_",
+                   fmt::format("{} without groups 10 rows", static_cast<int>(ExampleFormat::kVw)));
+  {
+    BlockWriter writer = older.create({"vw"}).value();
+    RowBlock block;
+    for (const float label : {1.0f, 0.0f}) {
+      block.keys.push_back(7);
+      block.end_row(label);
+    }
+    NumberedRows rows;
+    rows.assign(slice_of(block, 0, 2), std::vector<Key>{7}, std::vector<uint32_t>{0, 0});
+    ASSERT_TRUE(writer.write(rows));
+    ASSERT_TRUE(writer.commit({}));
+    ASSERT_TRUE(older.open({"vw"}).value());
+  }
+  MinibatchReader now(store_, ExampleFormat::kVw, true, 10, {&files_, "c_"});
+  EXPECT_THAT(read_through(now, {"vw"})->labels, ElementsAre(1));
+  EXPECT_EQ(now.bad_lines().count, 1u);
+  EXPECT_EQ(only_file(), older.file_of({"vw"}));
+}
+
 // Neither to begin a file nor to write to it.
 class FullStore final : public FileStore {
  public:

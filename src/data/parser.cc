@@ -48,4 +48,9 @@ std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, La
   CHECK(false, "format {}", static_cast<int>(format));
 }
 
+int parser_version(ExampleFormat format) {
+  // 2: an importance that is not 1 is refused, and so is a line without a label.
+  return format == ExampleFormat::kVw ? 2 : 1;
+}
+
 }  // namespace pscloud

@@ -71,4 +71,8 @@ class Parser {
 // `ignore_groups`: the features are in no group, whatever the text says.
 std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, Labels labels = Labels::kNeeded);
 
+// Counts the rules by which the same bytes come to the same examples. A change of a parser that makes others of some
+// bytes must change it: what is kept of examples that were read before is of no use then.
+int parser_version(ExampleFormat format);
+
 }  // namespace pscloud

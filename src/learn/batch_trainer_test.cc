@@ -166,7 +166,7 @@ TEST_P(BatchTrainerTest, ReadsTheCacheTheNextTime) {
   EXPECT_EQ(store_.list("cache").value().size(), 2u);
   // It believes the cache, and would notice a change of the file.
   const FilePart part{.uri = "train/a", .version = store_.stat("train/a").value().version};
-  BlockCache cache(store_, store_, "cache/x_", "4 with groups 10000 rows");
+  BlockCache cache(store_, store_, "cache/x_", "4 rules 1 with groups 10000 rows");
   ASSERT_TRUE(cache.open(part).value());
   BlockWriter writer = cache.create(part).value();
   RowBlock block;
