@@ -19,7 +19,8 @@ INTRO = """# Configs
 What `pscloud train` and `pscloud evaluate` are told, in protobuf's text format: `name: value` for a number, a word or a
 "text", `name {{ ... }}` for a block, `#` before a comment. A field that may be repeated is written once for each value.
 A mistake is answered with its place and the name that was probably meant. [../examples/linear](../examples/linear) has
-whole configs; `--set async_sgd.minibatch=5000` says one field otherwise.
+whole configs; `--set async_sgd.minibatch=5000` says one field otherwise. There a name in brackets needs neither them
+nor what stands before its last dot: `--set darlin.delta_max_value=2`.
 
 What there is not is refused by name: HDFS (`hdfs`), data that each worker has for itself (`load_local_data`), and
 ranges that are said beforehand (`fixed_point`).
@@ -51,12 +52,15 @@ VALUE = re.compile(r"(\w+) = \d+;\s*(?://\s*(.*))?$")
 
 def parse(text):
     """The blocks of the schema, in its order. Comments before a field or message belong to it."""
-    blocks, comment, block, enum = [], [], None, None
+    package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)[1]
+    blocks, comment, block, enum, extends = [], [], None, None, False
     for line in map(str.strip, text.splitlines()):
         opened = re.match(r"(message|enum|extend) (\w+) \{$", line)
         if line.startswith("//"):
             comment.append(line[2:].strip())
             continue
+        if opened and opened[1] != "enum":
+            extends = opened[1] == "extend"
         if opened and opened[1] == "message":
             block = Block(opened[2], " ".join(comment))
             blocks.append(block)
@@ -73,6 +77,7 @@ def parse(text):
             enum.append((value[1], value[2] or ""))
         elif block is not None and (found := FIELD.match(line)):
             label, kind, name, default, beside = found.groups()
+            name = f"[{package}.{name}]" if extends else name
             block.fields.append(Field(name, kind, label, default or "", beside or " ".join(comment)))
         comment = []
     return blocks

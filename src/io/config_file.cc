@@ -39,6 +39,34 @@ std::string_view quoted(std::string_view sentence, int number) {
   return sentence.substr(0, sentence.find('"'));
 }
 
+std::vector<const pb::FieldDescriptor*> extensions_of(const pb::Descriptor* type) {
+  std::vector<const pb::FieldDescriptor*> found;
+  type->file()->pool()->FindAllExtensions(type, &found);
+  return found;
+}
+
+// What a text has to say for it.
+std::string written_name(const pb::FieldDescriptor* field) {
+  return field->is_extension() ? fmt::format("[{}]", field->full_name()) : field->name();
+}
+
+// Null if there is none. An extension's name may be written as in a text, or be its last word alone.
+const pb::FieldDescriptor* field_named(const pb::Descriptor* type, const std::string& name) {
+  if (const auto* field = type->FindFieldByName(name)) return field;
+  for (const auto* extension : extensions_of(type)) {
+    if (name == extension->name() || name == written_name(extension)) return extension;
+  }
+  return nullptr;
+}
+
+// Takes the first name off "async_sgd.minibatch": the dots of one in brackets are its own.
+std::string take_name(std::string_view& path) {
+  const size_t end = path.find('.', path.starts_with('[') ? std::min(path.find(']'), path.size()) : 0);
+  std::string name(path.substr(0, end));
+  path.remove_prefix(end == std::string_view::npos ? path.size() : end + 1);
+  return name;
+}
+
 // The byte at a place as protobuf counts: lines and columns from 0, and a tab goes to the next multiple of eight.
 size_t offset_of(std::string_view text, int line, int column) {
   size_t at = 0;
@@ -109,7 +137,9 @@ class FirstError final : public pb::io::ErrorCollector {
       const auto* type = type_->file()->pool()->FindMessageTypeByName(std::string(quoted(sentence, 0)));
       std::vector<std::string> known;
       for (int i = 0; type != nullptr && i < type->field_count(); ++i) known.push_back(type->field(i)->name());
-      return fmt::format("there is no field {} here{}", word.substr(0, kWordMax), meant(word, known));
+      const auto* exact = type == nullptr ? nullptr : field_named(type, std::string(word));
+      const std::string wanted = exact ? fmt::format("; it is written {}", written_name(exact)) : meant(word, known);
+      return fmt::format("there is no field {} here{}", word.substr(0, kWordMax), wanted);
     }
     if (sentence.starts_with("Unknown enumeration value of \"")) {
       const std::string_view word = quoted(sentence, 0);
@@ -161,47 +191,44 @@ std::string config_place(std::string_view text, std::string_view field, const pb
   std::string place;
   const pb::TextFormat::ParseInfoTree* tree = &root;
   const pb::Descriptor* type = config.GetDescriptor();
-  while (tree != nullptr && type != nullptr) {
-    const size_t dot = field.find('.');
-    const pb::FieldDescriptor* one = type->FindFieldByName(std::string(field.substr(0, dot)));
+  while (tree != nullptr && type != nullptr && !field.empty()) {
+    const pb::FieldDescriptor* one = field_named(type, take_name(field));
     if (one == nullptr) break;
     const int index = one->is_repeated() ? 0 : -1;
     const auto location = tree->GetLocation(one, index);
     if (location.line < 0) break;
     place = place_of(text, offset_of(text, location.line, location.column));
-    if (dot == std::string_view::npos) break;
     type = one->message_type();
     tree = type == nullptr ? nullptr : tree->GetTreeForNested(one, index);
-    field.remove_prefix(dot + 1);
   }
   return place;
 }
 
 Result<> set_config_field(std::string_view assignment, pb::Message& config) {
   const size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos) return invalid("'{}' must be FIELD=VALUE", assignment);
   const std::string_view path = assignment.substr(0, equals);
+  if (equals == std::string_view::npos || path.ends_with('.')) return invalid("'{}' must be FIELD=VALUE", assignment);
   std::string value(assignment.substr(equals + 1));
   pb::Message* within = &config;
   for (std::string_view left = path;;) {
-    const size_t dot = left.find('.');
-    const std::string name(left.substr(0, dot));
-    const pb::FieldDescriptor* field = within->GetDescriptor()->FindFieldByName(name);
+    const std::string name = take_name(left);
+    const pb::FieldDescriptor* field = field_named(within->GetDescriptor(), name);
     if (field == nullptr) {
       std::vector<std::string> known;
       for (int i = 0; i < within->GetDescriptor()->field_count(); ++i)
         known.push_back(within->GetDescriptor()->field(i)->name());
+      for (const auto* extension : extensions_of(within->GetDescriptor())) known.push_back(extension->name());
       return invalid("{}: there is no field {}{}", path, name, meant(name, known));
     }
     const bool message = field->message_type() != nullptr;
-    if (dot == std::string_view::npos) {
+    if (left.empty()) {
       if (message) return invalid("{} has fields of its own: name one of them", path);
       if (field->type() == pb::FieldDescriptor::TYPE_STRING && !value.starts_with('"')) {
         value = fmt::format("\"{}\"", pb::CEscape(value));
       }
       const pb::Reflection& fields = *within->GetReflection();
       fields.ClearField(within, field);
-      const std::string text = fmt::format("{}: {}", name, value);
+      const std::string text = fmt::format("{}: {}", written_name(field), value);
       FirstError error(within->GetDescriptor(), text, path);
       pb::TextFormat::Parser parser;
       parser.RecordErrorsTo(&error);
@@ -211,7 +238,6 @@ Result<> set_config_field(std::string_view assignment, pb::Message& config) {
     }
     if (!message || field->is_repeated()) return invalid("{}: {} has no fields that can be set", path, name);
     within = within->GetReflection()->MutableMessage(within, field);
-    left.remove_prefix(dot + 1);
   }
 }
 

@@ -20,7 +20,8 @@ Result<> parse_config(std::string_view text, std::string_view name, google::prot
 // within; else nothing. `config` tells which fields there are.
 std::string config_place(std::string_view text, std::string_view field, const google::protobuf::Message& config);
 
-// Sets one field, as "async_sgd.minibatch=5000" says; a repeated one has this value alone afterwards.
+// Sets one field, as "async_sgd.minibatch=5000" says; a repeated one has this value alone afterwards. An extension
+// needs neither its package nor brackets, as in a text it does.
 Result<> set_config_field(std::string_view assignment, google::protobuf::Message& config);
 
 // What parse_config() reads.

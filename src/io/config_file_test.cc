@@ -111,6 +111,7 @@ TEST(SetConfigField, MistakesAreNamed) {
     return set_config_field(assignment, message).error().message;
   };
   EXPECT_EQ(refusal("number"), "'number' must be FIELD=VALUE");
+  EXPECT_EQ(refusal("number.=1"), "'number.=1' must be FIELD=VALUE");
   EXPECT_EQ(refusal("nummer=1"), "nummer: there is no field nummer; did you mean number?");
   EXPECT_EQ(refusal("options.paked=1"), "options.paked: there is no field paked; did you mean packed?");
   EXPECT_EQ(refusal("options=1"), "options has fields of its own: name one of them");

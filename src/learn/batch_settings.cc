@@ -35,8 +35,8 @@ Result<DescentOptions> descent_of(const Config& config) {
     }
     options.rule.rate = TRY(above_zero(config.learning_rate().alpha(), "learning_rate.alpha"));
   }
-  options.delta = TRY(above_zero(darlin.GetExtension(PS::LM::delta_init_value), "[PS.LM.delta_init_value]"));
-  options.rule.delta_max = TRY(above_zero(darlin.GetExtension(PS::LM::delta_max_value), "[PS.LM.delta_max_value]"));
+  options.delta = TRY(above_zero(darlin.GetExtension(PS::LM::delta_init_value), "darlin.delta_init_value"));
+  options.rule.delta_max = TRY(above_zero(darlin.GetExtension(PS::LM::delta_max_value), "darlin.delta_max_value"));
   return options;
 }
 
@@ -111,7 +111,7 @@ Result<BatchSettings> batch_settings(const Config& config) {
   settings.start = TRY(start_of(config));
   settings.descent = TRY(descent_of(config));
   settings.kkt_ratio =
-      TRY(above_zero(darlin.GetExtension(PS::LM::kkt_filter_threshold_ratio), "[PS.LM.kkt_filter_threshold_ratio]"));
+      TRY(above_zero(darlin.GetExtension(PS::LM::kkt_filter_threshold_ratio), "darlin.kkt_filter_threshold_ratio"));
   TRY(read_order(darlin, settings));
   settings.tail = TRY(tail_of(darlin.tail_feature_freq(), darlin.countmin_k(), "darlin"));
   settings.tail_cells_per_key = TRY(above_zero(darlin.countmin_n_ratio(), "darlin.countmin_n_ratio"));

@@ -53,6 +53,22 @@ TEST(Config, ExtensionsAreNamedAsTheOriginalDoes) {
   EXPECT_EQ(config.darlin().GetExtension(PS::LM::kkt_filter_threshold_ratio), 1e20);
 }
 
+TEST(Config, ExtensionsAreSetByTheirShortNames) {
+  Config config;
+  for (const char* one : {"darlin.delta_max_value=7", "darlin.[PS.LM.kkt_filter_threshold_ratio]=1e20"}) {
+    const auto set = set_config_field(one, config);
+    EXPECT_TRUE(set) << set.error().message;
+  }
+  EXPECT_EQ(config.darlin().GetExtension(PS::LM::delta_max_value), 7);
+  EXPECT_EQ(config.darlin().GetExtension(PS::LM::kkt_filter_threshold_ratio), 1e20);
+  EXPECT_EQ(set_config_field("darlin.delta_mx_value=7", config).error().message,
+            "darlin.delta_mx_value: there is no field delta_mx_value; did you mean delta_max_value?");
+  EXPECT_EQ(config_place("darlin {\n  epsilon: 1\n  [PS.LM.delta_max_value]: 7 }", "darlin.delta_max_value", config),
+            "3:3");
+  EXPECT_EQ(parse_config("darlin { delta_max_value: 7 }", "x.conf", config).error().message,
+            "x.conf:1:10: there is no field delta_max_value here; it is written [PS.LM.delta_max_value]");
+}
+
 TEST(Config, RepeatedFieldsKeepTheirOrder) {
   EXPECT_THAT(parsed("penalty { type: L1 lambda: 10 lambda: .5 }").penalty().lambda(), ElementsAre(10, 0.5));
 }
