@@ -27,6 +27,8 @@ struct ByteRange {
   uint64_t end = std::numeric_limits<uint64_t>::max();  // the file's, if that comes first
   // More than up to here will hardly be wanted: who reads ahead stops there.
   uint64_t ahead_end = std::numeric_limits<uint64_t>::max();
+  // And of what comes before it has no more than this that nobody has asked for yet.
+  uint64_t ahead_bytes_max = std::numeric_limits<uint64_t>::max();
   std::string version = {};  // kFailed if the file has another; empty: any will do
 };
 

@@ -9,9 +9,10 @@ ReadAheadInput::ReadAheadInput(std::string first, const ByteRange& range, Fetch 
     : fetch_(std::move(fetch)),
       end_(range.end),
       ahead_end_(std::min(range.ahead_end, range.end)),
+      block_bytes_(std::clamp<uint64_t>(range.ahead_bytes_max / kBlocksAhead, 1, kBlockBytes)),
       block_(std::move(first)),
       asked_(range.begin + block_.size()),
-      next_bytes_(kFirstBlockBytes) {}
+      next_bytes_(std::min(kFirstBlockBytes, block_bytes_)) {}
 
 ReadAheadInput::~ReadAheadInput() { stop_.request_stop(); }
 
@@ -21,7 +22,7 @@ void ReadAheadInput::ask_ahead(bool needed) {
     const bool expected = asked_ < ahead_end_;
     const uint64_t bytes = expected ? next_bytes_ : kFirstBlockBytes;
     const uint64_t until = std::min(expected ? ahead_end_ : end_, asked_ + bytes);
-    next_bytes_ = std::min(kBlockBytes, next_bytes_ * 2);
+    next_bytes_ = std::min(block_bytes_, next_bytes_ * 2);
     ahead_.push_back(std::async(std::launch::async, fetch_, asked_, until, stop_.get_token()));
     asked_ = until;
   }

@@ -13,7 +13,8 @@
 namespace pscloud {
 
 // Reads a file of a distant store in blocks, several of them at the same time and before they are asked for: one
-// connection rarely fills a link, and a round trip costs as much as a megabyte. Holds at most kBlocksAhead + 1 blocks.
+// connection rarely fills a link, and a round trip costs as much as a megabyte. Holds at most kBlocksAhead + 1 blocks,
+// which are smaller if less is to be read ahead.
 class ReadAheadInput final : public Input {
  public:
   static constexpr size_t kBlockBytes = 4 << 20;
@@ -36,6 +37,7 @@ class ReadAheadInput final : public Input {
   const Fetch fetch_;
   const uint64_t end_;
   const uint64_t ahead_end_;
+  const size_t block_bytes_;
   std::string block_;
   size_t used_ = 0;        // of it
   uint64_t asked_;         // up to here

@@ -56,6 +56,21 @@ TEST(ReadAhead, StaysWithinWhatIsExpectedUnlessMoreIsRead) {
   EXPECT_EQ(read_all(input, 1 << 30).value(), source.file.substr(all.size()));
 }
 
+TEST(ReadAhead, StaysWithinTheBytesThatItMayHold) {
+  CountedFetch source{.file = made_up_bytes(5'000'000)};
+  constexpr uint64_t kAhead = 1'000'000;
+  ReadAheadInput input("", {.end = source.file.size(), .ahead_bytes_max = kAhead}, source.fetch());
+  std::string all(source.file.size(), '\0');
+  for (size_t at = 0; at < all.size();) {
+    const size_t count = input.read(std::span(all).subspan(at, std::min<size_t>(1000, all.size() - at))).value();
+    ASSERT_GT(count, 0u);
+    at += count;
+    // One block of the four is in use.
+    ASSERT_LE(source.asked_up_to, at + kAhead + kAhead / ReadAheadInput::kBlocksAhead);
+  }
+  EXPECT_EQ(all, source.file);
+}
+
 TEST(ReadAhead, AFailureComesWhereItHappened) {
   const ReadAheadInput::Fetch fetch = [](uint64_t begin, uint64_t end, const std::stop_token&) -> Result<std::string> {
     if (end > 2'000'000) return unavailable("gone");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,11 +13,12 @@
 namespace pscloud {
 
 // Another store, borrowed, that tells how much is read of its files, as they are stored: to count it, or to end it, by
-// an error. Told by whatever thread reads.
+// an error. Told by whatever thread reads. And nobody reads more than `ahead_bytes_max` ahead of it.
 class WatchedStore final : public FileStore {
  public:
   using OnRead = std::function<Result<>(size_t bytes)>;
-  WatchedStore(FileStore& store, OnRead on_read) : store_(store), on_read_(std::move(on_read)) {}
+  WatchedStore(FileStore& store, OnRead on_read, uint64_t ahead_bytes_max = ByteRange{}.ahead_bytes_max)
+      : store_(store), on_read_(std::move(on_read)), ahead_bytes_max_(ahead_bytes_max) {}
 
   Result<FileInfo> stat(const std::string& uri) override { return store_.stat(uri); }
   Result<std::vector<FileInfo>> list(const std::string& folder) override { return store_.list(folder); }
@@ -23,6 +26,7 @@ class WatchedStore final : public FileStore {
     return store_.list_folders(folder);
   }
   Result<std::unique_ptr<Input>> open(const std::string& uri, ByteRange range) override {
+    range.ahead_bytes_max = std::min(range.ahead_bytes_max, ahead_bytes_max_);
     return std::make_unique<WatchedInput>(TRY(store_.open(uri, std::move(range))), on_read_);
   }
   Result<std::unique_ptr<Output>> create(const std::string& uri) override { return store_.create(uri); }
@@ -47,6 +51,7 @@ class WatchedStore final : public FileStore {
 
   FileStore& store_;
   const OnRead on_read_;
+  const uint64_t ahead_bytes_max_;
 };
 
 }  // namespace pscloud

@@ -104,6 +104,11 @@ Result<BatchSettings> batch_settings(const Config& config) {
   settings.ignore_groups = data.ignore_feature_group();
   if (darlin.has_local_cache())
     settings.cache_prefix = TRY(cache_prefix_of(darlin.local_cache(), "darlin.local_cache"));
+  settings.ahead_bytes_max = TRY(megabytes_of(darlin.max_data_buf_size_in_mb(), "darlin.max_data_buf_size_in_mb"));
+  if (darlin.has_max_num_parallel_groups_in_preprocessing()) {
+    settings.no_effect.emplace_back(
+        "darlin.max_num_parallel_groups_in_preprocessing has no effect: all groups are preprocessed together");
+  }
   settings.validation = TRY(validation_of(config));
   settings.model = TRY(model_output_of(config));
   settings.checkpoint = TRY(checkpoint_settings(config));

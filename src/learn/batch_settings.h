@@ -36,8 +36,9 @@ struct BatchSettings {
   ExampleFormat format = ExampleFormat::kLibsvm;
   DataSelection selection;
   bool ignore_groups = false;
-  bool strict = false;       // a bad line ends the run; else it is counted and left out
-  std::string cache_prefix;  // parsed data are kept in files of these names; empty: they are not
+  bool strict = false;                       // a bad line ends the run; else it is counted and left out
+  uint64_t ahead_bytes_max = 1'000'000'000;  // of a distant file, that are read ahead
+  std::string cache_prefix;                  // parsed data are kept in files of these names; empty: they are not
   std::optional<ModelOutput> model;
   uint32_t save_every = 0;  // iterations, besides the end
   CheckpointSettings checkpoint;
@@ -56,7 +57,8 @@ struct BatchSettings {
   TailSettings tail;
   double tail_cells_per_key = 2;
   std::vector<FilterSpec> filters;
-  ValidationSettings validation;  // after each iteration
+  ValidationSettings validation;       // after each iteration
+  std::vector<std::string> no_effect;  // fields that the config says in vain, and why
 };
 
 // kInvalid names the field that is wrong, missing, or asks for what there is not.

@@ -53,6 +53,15 @@ TEST(BatchSettings, AreWhatTheConfigSays) {
   EXPECT_EQ(settings->start.stddev, 2);
 }
 
+TEST(BatchSettings, TellWhichFieldHasNoEffect) {
+  EXPECT_THAT(settings_of("darlin {}")->no_effect, ElementsAre());
+  const auto settings =
+      settings_of("darlin { max_num_parallel_groups_in_preprocessing: 2 max_data_buf_size_in_mb: 3 }");
+  EXPECT_EQ(settings->ahead_bytes_max, 3'000'000u);
+  EXPECT_THAT(settings->no_effect,
+              ElementsAre(HasSubstr("darlin.max_num_parallel_groups_in_preprocessing has no effect")));
+}
+
 TEST(BatchSettings, NameTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of(""), HasSubstr("darlin is missing"));
   EXPECT_THAT(refusal_of("darlin {} factorization_machine { dim: 2 }"), HasSubstr("needs async_sgd instead"));
@@ -60,6 +69,7 @@ TEST(BatchSettings, NameTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of("darlin { max_block_delay: -1 }"), HasSubstr("darlin.max_block_delay is -1"));
   EXPECT_THAT(refusal_of("darlin { prior_fea_group: 70000 }"), HasSubstr("darlin.prior_fea_group is 70000"));
   EXPECT_THAT(refusal_of("darlin { tail_feature_freq: 254 }"), HasSubstr("darlin.tail_feature_freq is 254"));
+  EXPECT_THAT(refusal_of("darlin { max_data_buf_size_in_mb: 0 }"), HasSubstr("max_data_buf_size_in_mb is 0"));
   EXPECT_THAT(refusal_of("darlin { epsilon: nan }"), HasSubstr("darlin.epsilon"));
   EXPECT_THAT(refusal_of("darlin { init_w { type: FILE } }"), HasSubstr("init_w.file_name"));
   EXPECT_THAT(refusal_of("darlin { local_cache { format: TEXT file: 'x' } }"), HasSubstr("darlin.local_cache"));

@@ -89,6 +89,7 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.passes = TRY(at_least(sgd.num_data_pass(), 1, "async_sgd.num_data_pass"));
   if (sgd.has_local_cache()) settings.cache_prefix = TRY(cache_prefix_of(sgd.local_cache(), "async_sgd.local_cache"));
   settings.cache_passes = sgd.cache_passes();
+  settings.ahead_bytes_max = TRY(megabytes_of(sgd.data_buf(), "async_sgd.data_buf"));
   settings.max_delay = TRY(at_least(sgd.max_delay(), 0, "async_sgd.max_delay"));
   settings.report_seconds = TRY(at_least(sgd.report_interval(), 1, "async_sgd.report_interval"));
   return settings;

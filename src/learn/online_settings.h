@@ -41,8 +41,9 @@ struct OnlineSettings {
   uint32_t max_delay = 0;             // minibatches begun before an earlier one's push has arrived
   std::string cache_prefix;           // what was read is kept in files of these names, for the next run too; or not
   bool cache_passes = true;           // without them: in a temporary place, if it is wanted again in this run
-  uint32_t report_seconds = 1;        // between two lines of progress
-  bool strict = false;                // a bad line ends the run; else it is counted and left out
+  uint64_t ahead_bytes_max = 1'000'000'000;  // of a distant file, that are read ahead
+  uint32_t report_seconds = 1;               // between two lines of progress
+  bool strict = false;                       // a bad line ends the run; else it is counted and left out
 
   // Examples will be wanted more than once.
   bool has_further_passes() const { return passes > 1 || selection.replica > 1; }

@@ -90,6 +90,7 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   const std::string rate = kRate;
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL minibatch: 0 }"), "async_sgd.minibatch is 0, must be 1 or more");
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL max_delay: -1 }"), "async_sgd.max_delay is -1, must be 0 or more");
+  EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL data_buf: 0 }"), "async_sgd.data_buf is 0, must be 1 or more");
   EXPECT_EQ(refusal(kFtrl), "learning_rate.alpha is 0, must be above 0");
   EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L2 lambda: 1 lambda: 2 }"),
             "penalty L2 has 2 lambdas, must have 1");

@@ -18,6 +18,10 @@ Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
   return static_cast<uint32_t>(value);
 }
 
+Result<uint64_t> megabytes_of(int32_t value, const char* field) {
+  return uint64_t{TRY(at_least(value, 1, field))} * 1'000'000;
+}
+
 Result<Loss> loss_of(const Config& config) {
   if (!config.has_loss()) return invalid("loss is missing; for clicks: loss {{ type: LOGIT }}");
   switch (config.loss().type()) {

@@ -48,6 +48,9 @@ Result<ValidationSettings> validation_of(const PS::LM::Config& config);
 // A field `tail_feature_freq`, and the number of hashes of the sketch that counts for it.
 Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field);
 
+// A field that says megabytes, of 10^6 bytes.
+Result<uint64_t> megabytes_of(int32_t value, const char* field);
+
 Result<uint32_t> at_least(int32_t value, int32_t least, const char* field);
 
 }  // namespace pscloud

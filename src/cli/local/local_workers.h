@@ -19,11 +19,14 @@ namespace pscloud {
 inline int all_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 // Files that can no longer be read once the user wants no more.
-inline WatchedStore until_cancelled(FileStore& store, const Cancelled& cancelled) {
-  return {store, [cancelled](size_t) -> Result<> {
+inline WatchedStore until_cancelled(FileStore& store, const Cancelled& cancelled,
+                                    uint64_t ahead_bytes_max = ByteRange{}.ahead_bytes_max) {
+  return {store,
+          [cancelled](size_t) -> Result<> {
             if (cancelled()) return job_failed("interrupted");
             return {};
-          }};
+          },
+          ahead_bytes_max};
 }
 
 // What several workers end with. Each that ends well knows how all went, so one of them is enough. Thread-safe.

@@ -201,6 +201,10 @@ int run_train(TrainCommand command) {
 
   const auto settings = train_settings(command.job);
   if (!settings) return fail(settings.error());
+  if (const auto* batch = std::get_if<BatchSettings>(&*settings); batch != nullptr && !joins) {
+    for (const std::string& one : batch->no_effect)
+      log_warning("{}: {}", place_in_config(command.job.config, one), one);
+  }
   if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
   const bool keeps_model = std::visit([](const auto& one) { return one.model.has_value(); }, *settings);
   if (!keeps_model && !joins) log_warning("{}: there is no model_output: no model is kept", command.job.config.file);

@@ -46,7 +46,8 @@ std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& sett
                                                        const std::function<bool()>& leaving = {}) {
   return [&, leaving, scratch = scratch_for(settings)](Worker& worker) -> Result<TrainProgress> {
     const auto store = make_file_store(cancelled);
-    WatchedStore files = until_cancelled(*store, cancelled);
+    const uint64_t ahead = std::visit([](const auto& one) { return one.ahead_bytes_max; }, settings);
+    WatchedStore files = until_cancelled(*store, cancelled, ahead);
     std::optional<WatchedStore> cached;
     if (scratch != nullptr) cached.emplace(until_cancelled(*scratch, cancelled));
     FileStore* const kept = cached ? &*cached : nullptr;
