@@ -73,6 +73,17 @@ GrowthFit fit(std::span<const GrowthPoint> points, double drawn_of_all) {
   return best;
 }
 
+// For less than all of the sample: between two of its parts the keys grow by a power of what is drawn.
+double different_of(std::span<const GrowthPoint> points, double drawn) {
+  size_t next = 1;
+  while (next + 1 < points.size() && points[next].drawn < drawn) ++next;
+  if (next >= points.size()) return std::min(drawn, points[0].different);
+  const GrowthPoint& from = points[next - 1];
+  const GrowthPoint& to = points[next];
+  const double power = std::log(to.different / from.different) / std::log(to.drawn / from.drawn);
+  return std::min(drawn, from.different * std::pow(drawn / from.drawn, power));
+}
+
 // A key that more than half of the rows have says nothing about others.
 bool is_everywhere(uint64_t count, uint64_t rows) { return 2 * count > rows; }
 
@@ -111,10 +122,12 @@ double KeyGrowth::keys_in(double rows) const {
       ++everywhere;
       everywhere_drawn += static_cast<double>(end - i);
     }
-    if (!seen.empty()) points.push_back({static_cast<double>(seen.size()), different});
+    const auto drawn = static_cast<double>(seen.size());
+    if (!seen.empty() && (points.empty() || points.back().drawn < drawn)) points.push_back({drawn, different});
   }
   const double times = rows / static_cast<double>(std::max<uint64_t>(1, rows_));
-  if (points.empty() || times <= 1) return points.empty() ? 0 : points.back().different;
+  if (points.empty() || times == 1) return points.empty() ? 0 : points.back().different;
+  if (times < 1) return different_of(points, points.back().drawn * times);
   const double seen_keys = points.back().different;
   const GrowthFit all = fit(points, points.back().drawn * times);
   if (everywhere == 0 || everywhere == seen_keys) return seen_keys * (everywhere == 0 ? all.growth : 1);

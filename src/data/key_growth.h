@@ -20,7 +20,7 @@ class KeyGrowth {
   uint64_t rows() const { return rows_; }
   uint64_t features() const;
 
-  // Different keys of so many rows, at least as many as the sample has.
+  // Different keys of so many rows, be they more than the sample has or fewer.
   double keys_in(double rows) const;
 
  private:

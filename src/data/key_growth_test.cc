@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "data/click_log.h"
@@ -9,8 +10,9 @@
 namespace pscloud {
 namespace {
 
-// How the estimate from the first rows of a made-up log compares with what all of its rows have: 1 is right.
-double estimate_of_truth(double zipf, uint64_t keys, uint64_t sampled, uint64_t rows) {
+// How the estimate from the first rows of a made-up log compares with what all of its rows have, or the first of them:
+// 1 is right.
+double estimate_of_truth(double zipf, uint64_t keys, uint64_t sampled, uint64_t rows, uint64_t wanted = UINT64_MAX) {
   ClickLog log({.keys = keys, .zipf = zipf});
   KeyGrowth growth;
   std::unordered_set<Key> different;
@@ -19,11 +21,11 @@ double estimate_of_truth(double zipf, uint64_t keys, uint64_t sampled, uint64_t 
     block.clear();
     log.next(block);
     if (i < sampled) growth.add(block.keys);
-    different.insert(block.keys.begin(), block.keys.end());
+    if (i < wanted) different.insert(block.keys.begin(), block.keys.end());
   }
   EXPECT_EQ(growth.rows(), sampled);
   EXPECT_EQ(growth.features(), 39 * sampled);
-  return growth.keys_in(static_cast<double>(rows)) / static_cast<double>(different.size());
+  return growth.keys_in(static_cast<double>(std::min(rows, wanted))) / static_cast<double>(different.size());
 }
 
 TEST(KeyGrowth, KeysOfTenTimesTheRowsAreFoundFromASample) {
@@ -31,6 +33,15 @@ TEST(KeyGrowth, KeysOfTenTimesTheRowsAreFoundFromASample) {
   EXPECT_NEAR(estimate_of_truth(0.7, 20000, 1000, 10000), 1, 0.2);
   EXPECT_NEAR(estimate_of_truth(0, 20000, 1000, 10000), 1, 0.2);
   EXPECT_NEAR(estimate_of_truth(1.1, 10000000, 1000, 10000), 1, 0.2);  // most are new
+}
+
+TEST(KeyGrowth, OfFewerRowsThanTheSampleHasItTellsTheirs) {
+  EXPECT_NEAR(estimate_of_truth(1.1, 1000000, 8000, 8000, 3000), 1, 0.1);
+  EXPECT_NEAR(estimate_of_truth(1.1, 1000000, 8000, 8000, 300), 1, 0.2);
+  EXPECT_NEAR(estimate_of_truth(1.1, 2000, 8000, 8000, 3000), 1, 0.1);
+  KeyGrowth growth;
+  growth.add(std::vector<Key>{5, 6});
+  EXPECT_EQ(growth.keys_in(0.5), 1);
 }
 
 TEST(KeyGrowth, ASampleOfAllIsCounted) { EXPECT_EQ(estimate_of_truth(1.1, 20000, 500, 500), 1); }

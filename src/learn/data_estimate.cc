@@ -1,6 +1,7 @@
 #include "learn/data_estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "data/example_reader.h"
@@ -63,21 +64,27 @@ class DataSampler {
 
   // In a file, on the whole.
   double examples_in(const FileInfo& file) const {
-    const bool packed = packed_files_.contains(file.uri) || plain_.bytes == 0;
-    return (packed ? packed_ : plain_).examples_in(static_cast<double>(file.size));
+    return (is_packed(file) ? packed_ : plain_).examples_in(static_cast<double>(file.size));
   }
   const KeyGrowth& growth() const { return growth_; }
   bool has_values() const { return has_values_; }
   bool has_groups() const { return has_groups_; }
-  // Different ones of a minibatch.
-  double minibatch_keys() const {
-    if (growth_.rows() < minibatch_) return growth_.keys_in(minibatch_);
-    std::vector<Key> keys = first_keys_;
+  // Work items that a file is cut into.
+  double parts_of(const FileInfo& file, uint64_t bytes) const {
+    return is_packed(file) ? 1 : std::ceil(static_cast<double>(file.size) / static_cast<double>(part_bytes(bytes)));
+  }
+  // Different ones of a minibatch, of no more rows than were told.
+  double minibatch_keys(double rows) const {
+    if (static_cast<double>(first_ends_.size()) < rows) return growth_.keys_in(rows);
+    const size_t count = first_ends_[std::max<size_t>(1, static_cast<size_t>(rows)) - 1];
+    std::vector<Key> keys(first_keys_.begin(), first_keys_.begin() + static_cast<ptrdiff_t>(count));
     std::ranges::sort(keys);
     return static_cast<double>(std::ranges::unique(keys).begin() - keys.begin());
   }
 
  private:
+  bool is_packed(const FileInfo& file) const { return packed_files_.contains(file.uri) || plain_.bytes == 0; }
+
   // False if it was left before its end, as a whole file may be.
   Result<bool> read(const FilePart& part) {
     const bool is_whole = part.end == FilePart{}.end;
@@ -93,7 +100,10 @@ class DataSampler {
       for (size_t i = 0; i < rows.rows(); ++i) {
         const size_t begin = (i == 0 ? rows.first : rows.ends[i - 1]) - rows.first;
         const std::span<const Key> keys = rows.keys.subspan(begin, rows.ends[i] - rows.first - begin);
-        if (growth_.rows() < minibatch_) first_keys_.insert(first_keys_.end(), keys.begin(), keys.end());
+        if (first_ends_.size() < minibatch_) {
+          first_keys_.insert(first_keys_.end(), keys.begin(), keys.end());
+          first_ends_.push_back(first_keys_.size());
+        }
         growth_.add(keys);
       }
       if (is_whole && bytes_read_ - read_before > kPackedBytes) return false;
@@ -106,7 +116,8 @@ class DataSampler {
   WatchedStore counting_;
   ExampleReader reader_;
   KeyGrowth growth_;
-  std::vector<Key> first_keys_;  // of a minibatch
+  std::vector<Key> first_keys_;     // of a minibatch, and
+  std::vector<size_t> first_ends_;  // of its rows
   bool has_values_ = false;
   bool has_groups_ = false;
   Density plain_;
@@ -140,12 +151,13 @@ Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string
       std::min(examples, static_cast<double>(selection.end)) - std::min(examples, static_cast<double>(selection.begin));
   estimate.examples = examples * selection.replica;
   estimate.features = static_cast<double>(growth.features()) / static_cast<double>(estimate.sampled);
-  // What is wanted may be less than the sample, which is of all.
-  const auto sampled = static_cast<double>(estimate.sampled);
-  const auto keys_in = [&](double rows) { return growth.keys_in(rows) * std::min(1.0, rows / sampled); };
-  estimate.keys = keys_in(examples);
-  estimate.worker_keys = std::min(estimate.keys, growth.keys_in(examples / options.workers));
-  estimate.minibatch_keys = std::min(estimate.keys, sampler.minibatch_keys());
+  for (const FileInfo& file : files) estimate.parts += sampler.parts_of(file, estimate.bytes) * selection.replica;
+  estimate.parts = std::max(1.0, estimate.parts);
+  estimate.keys = growth.keys_in(examples);
+  const double share = estimate.examples / std::min<double>(options.workers, estimate.parts);
+  estimate.worker_keys = growth.keys_in(std::min(examples, share));
+  estimate.minibatch = std::clamp<double>(estimate.examples / estimate.parts, 1, options.minibatch);
+  estimate.minibatch_keys = std::min(estimate.keys, sampler.minibatch_keys(estimate.minibatch));
   estimate.has_values = sampler.has_values();
   estimate.has_groups = sampler.has_groups();
   return estimate;

@@ -18,7 +18,9 @@ struct DataEstimate {
   double examples = 0;     // of a pass
   double features = 0;     // of an example
   double keys = 0;         // different ones
-  double worker_keys = 0;  // of the examples of one worker
+  double parts = 0;        // that workers take one by one
+  double worker_keys = 0;  // of the examples of one worker that has some
+  double minibatch = 0;    // examples of one: those of a part may be fewer than wanted
   double minibatch_keys = 0;
   bool has_values = false;  // else all are 1
   bool has_groups = false;
@@ -30,7 +32,7 @@ struct EstimateOptions {
   bool ignore_groups = true;
   DataSelection selection = {};
   int workers = 1;            // that will share the files
-  uint32_t minibatch = 1000;  // rows
+  uint32_t minibatch = 1000;  // rows, at most
   uint64_t sample_bytes = 16 << 20;
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "data/click_log.h"
 #include "data/text_writer.h"
 #include "io/memory_store.h"
@@ -42,6 +44,37 @@ TEST(DataEstimate, SmallFilesAreCountedAsTheyAre) {
   EXPECT_NEAR(found.worker_keys, 400, 40);
   EXPECT_TRUE(found.has_values);
   EXPECT_FALSE(found.has_groups);
+}
+
+// Two workers have each about half of the examples, and not the keys of all.
+TEST(DataEstimate, OfLittleDataWithManyKeysAWorkerHasItsOwn) {
+  ClickLog log({.counts = 1, .categories = 20, .keys = 1000000});
+  std::string text;
+  std::set<Key> of_half;
+  std::set<Key> of_part;
+  constexpr int kExamples = 4000;
+  for (int i = 0; i < kExamples; ++i) {
+    RowBlock block;
+    log.next(block);
+    if (i < kExamples / 2) of_half.insert(block.keys.begin(), block.keys.end());
+    if (i < kExamples / 3) of_part.insert(block.keys.begin(), block.keys.end());
+    EXPECT_TRUE(append_text(ExampleFormat::kLibsvm, slice_of(block, 0, 1), 0, text));
+  }
+  // Small data are cut into parts of 256 KB: a minibatch has no more examples than a part.
+  ASSERT_GT(text.size(), size_t{2} << 18);
+  ASSERT_LT(text.size(), size_t{3} << 18);
+  MemoryStore store({{"data/a", text}}, 1 << 20);
+  const std::vector<std::string> patterns{"data/.*"};
+  const auto of_workers = [&](int workers) {
+    return estimate_data(store, patterns, {.workers = workers, .minibatch = kExamples}).value();
+  };
+  const DataEstimate found = of_workers(2);
+  EXPECT_EQ(found.parts, 3);
+  EXPECT_NEAR(found.worker_keys / static_cast<double>(of_half.size()), 1, 0.05);
+  EXPECT_NEAR(found.minibatch, kExamples / 3.0, 10);
+  EXPECT_NEAR(found.minibatch_keys / static_cast<double>(of_part.size()), 1, 0.05);
+  // A fourth worker would get nothing.
+  EXPECT_EQ(of_workers(4).worker_keys, of_workers(3).worker_keys);
 }
 
 TEST(DataEstimate, OfLargeFilesSomePiecesTellTheRest) {

@@ -118,13 +118,13 @@ class Train(unittest.TestCase):
 class DryRun(unittest.TestCase):
     """What --dry-run says of the memory, beside what a run takes at most."""
 
-    def check(self, config, *flags):
+    def check(self, config, *flags, examples=40000, keys=26000):
         with tempfile.TemporaryDirectory() as folder:
             def start(*words):
                 return subprocess.Popen([PSCLOUD, *map(str, words)], cwd=folder, stdout=subprocess.PIPE, text=True)
 
-            for name, examples, seed in (("train", 40000, 1), ("test", 10000, 2)):
-                start("data", "generate", name, "--examples", examples, "--keys", 26000, "--seed", seed).communicate()
+            for name, count, seed in (("train", examples, 1), ("test", examples // 4, 2)):
+                start("data", "generate", name, "--examples", count, "--keys", keys, "--seed", seed).communicate()
             (pathlib.Path(folder) / "x.conf").write_text(config)
             train = ("train", "x.conf", "--json", *flags)
             said = json.loads(start(*train, "--dry-run").communicate()[0])["processes"][0]["bytes"]
@@ -143,6 +143,10 @@ class DryRun(unittest.TestCase):
 
     def test_of_batch_training_too(self):
         self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3")
+
+    def test_of_many_keys_in_few_examples_too(self):
+        self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3", examples=20000, keys=5000000)
+        self.check(CONFIG, "--threads", 2, examples=2000, keys=1000000)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "base/json.h"
@@ -21,7 +22,7 @@ namespace pscloud {
 namespace {
 
 // Stacks, buffers of connections, and what the allocator keeps: measured, for all jobs about the same.
-constexpr double kHereSlackBytes = 4 << 20;
+constexpr double kHereSlackBytes = 3 << 20;
 constexpr double kServerSlackBytes = 4 << 20;  // with the memory that it shares with workers
 constexpr double kWorkerSlackBytes = 2 << 20;
 
@@ -41,9 +42,9 @@ struct DryRun {
   std::vector<PlannedProcesses> processes;
 };
 
-// What one that reads examples holds at a time: text, so many features on their way to minibatches, and some of these
-// on theirs to the servers.
-double reader_bytes(double features, double keys, double minibatches) {
+// What one that reads examples holds at a time: text, so many features on their way to minibatches, some of these, and
+// what goes to the servers and comes from there for some of them.
+double reader_bytes(double features, double keys, double minibatches, double on_their_way) {
   constexpr double kFeatureBytes = sizeof(Key) + sizeof(float);
   constexpr double kSpare = 1.5;  // vectors grow by doubling
   const auto slots = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(2 * keys) + 1));
@@ -51,11 +52,22 @@ double reader_bytes(double features, double keys, double minibatches) {
   const double minibatch = features * 2 * sizeof(float) + keys * (8 + 3 * 4);  // of OnlineWorker
   const double requests = 2 * kFeatureBytes * keys;
   return TextReader::kChunkBytes * 2 + features * 2 * kFeatureBytes * kSpare + localizer + minibatches * minibatch +
-         requests;
+         on_their_way * requests;
 }
 
-double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data) {
-  return reader_bytes(data.features * settings.minibatch, data.minibatch_keys, settings.max_delay + 2);
+double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data, double busy) {
+  // Of OnlineWorker: those of a part that have begun, and those that are done and wait to be used again.
+  const double of_part = std::ceil(data.examples / data.parts / data.minibatch);
+  const double begun = std::min(settings.max_delay + 1.0, of_part);
+  const double minibatches = std::min(settings.max_delay + begun, of_part * std::ceil(data.parts / busy));
+  return reader_bytes(data.features * data.minibatch, data.minibatch_keys, minibatches, begun);
+}
+
+// What it takes to write the model: rows come in messages, and become text.
+double model_bytes(const DataEstimate& data) {
+  constexpr double kRowsInMessage = (1 << 20) / (sizeof(Key) + sizeof(float));
+  constexpr double kRowBytes = 88;  // measured
+  return std::min(data.keys, kRowsInMessage) * kRowBytes;
 }
 
 // What it takes to try the model while it is trained: at the first server, and of each that trains.
@@ -77,7 +89,7 @@ Result<ValidationBytes> validation_bytes(FileStore& store, const ValidationSetti
   const double part =
       static_cast<double>(part_bytes(data.bytes)) / static_cast<double>(std::max<uint64_t>(1, data.bytes));
   const double features = data.features * std::min<double>(PartScorer::kRowsScored, data.examples * part);
-  const double reader = reader_bytes(features, std::min(features, data.minibatch_keys), 1);
+  const double reader = reader_bytes(features, std::min(features, data.minibatch_keys), 1, 1);
   return ValidationBytes{.at_server = kSummary + kMessages, .of_trainer = kSummary + reader};
 }
 
@@ -99,6 +111,10 @@ void plan_processes(const TrainJob& job, double bytes_on_server, double training
 }
 
 int trainers_of(const TrainJob& job) { return std::max(1, job.workers) * job.threads; }
+// Of the threads of one process, those that get some of the data.
+double busy_threads(const TrainJob& job, const DataEstimate& data) {
+  return std::min<double>(job.threads, std::ceil(data.parts / std::max(1, job.workers)));
+}
 
 Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   DryRun run;
@@ -123,7 +139,9 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
     if (settings.embeddings->counts) bytes_on_server += static_cast<double>(SparseTable::bytes_for(keys, 1));
   }
   const ValidationBytes validation = TRY(validation_bytes(*store, settings.validation, trainers_of(job)));
-  plan_processes(job, bytes_on_server, trainer_bytes(settings, run.data) * job.threads, validation, run);
+  const double busy = busy_threads(job, run.data);
+  const double training = trainer_bytes(settings, run.data, busy * std::max(1, job.workers)) * busy;
+  plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(run.data) : 0), validation, run);
   return run;
 }
 
@@ -132,11 +150,11 @@ struct BatchBytes {
   double arranging = 0;
   double training = 0;
 };
-BatchBytes batch_bytes(const DataEstimate& data, int trainers, bool newton) {
+BatchBytes batch_bytes(const DataEstimate& data, double trainers, bool newton) {
   const double examples = data.examples / trainers;
   const double features = examples * data.features;
   const double keys = data.worker_keys;
-  const double block_keys = std::max(keys, examples / kRowsInBatchBlock * data.minibatch_keys);
+  const double block_keys = std::max(keys, examples / data.minibatch * data.minibatch_keys);
   const double value = data.has_values ? sizeof(float) : 0;
   const double group = data.has_groups ? sizeof(uint16_t) : 0;
   const auto slots = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(2 * keys) + 1));
@@ -175,9 +193,10 @@ Result<DryRun> plan(const TrainJob& job, const BatchSettings& settings) {
   const double bytes_on_server = early + static_cast<double>(SparseTable::bytes_for(keys, 2)) + column;
   const bool newton = !settings.blocks_per_feature && run.data.keys <= NewtonDescent::kColumnsMax &&
                       run.data.features <= BatchTrainer::kNewtonFeaturesMax;
-  const BatchBytes bytes = batch_bytes(run.data, trainers, newton);
-  const double arranging = bytes.arranging * job.threads;
-  const double training = bytes.training * job.threads;
+  const BatchBytes bytes = batch_bytes(run.data, std::min<double>(trainers, run.data.parts), newton);
+  const double busy = busy_threads(job, run.data);
+  const double arranging = bytes.arranging * busy;
+  const double training = bytes.training * busy;
   // Where all is in one process, some of the tables come when the examples have been arranged.
   const double most = std::max(arranging - (job.servers > 0 ? 0 : bytes_on_server - early), training);
   plan_processes(job, bytes_on_server, most, TRY(validation_bytes(*store, settings.validation, trainers)), run);
