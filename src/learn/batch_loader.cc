@@ -58,18 +58,22 @@ BatchLoader::BatchLoader(Worker& worker, FileStore& store, const BatchSettings& 
       reader_(store, settings.format, settings.ignore_groups, kRowsInBatchBlock,
               {settings.cache_prefix.empty() ? nullptr : &store, settings.cache_prefix}) {}
 
-Result<LoadedExamples> BatchLoader::load(const std::string& pool) {
+Result<LoadedExamples> BatchLoader::load(const std::string& pool, const ShowReading& show) {
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
   const std::vector<std::string> items = items_of_pass(TRY(cut_into_items(store_, files)), settings_.selection, 1);
   TRY(worker_.offer_work(pool, items));
+  ReadMeter meter(worker_, pool + ", how far", selected_bytes(files, settings_.selection), show, clock_);
   LoadedExamples loaded;
   while (const auto item = TRY(worker_.take_work(pool))) {
     const FilePart part = TRY(part_of_text(item->text));
     TRY(reader_.open(part));
     BatchExamples read;
     NumberedRows block;
-    while (TRY(reader_.next(block))) read.append(block);
+    while (TRY(reader_.next(block))) {
+      read.append(block);
+      TRY(meter.note(block.size(), reader_.stored_bytes()));
+    }
     read.parts.push_back({item->text, read.rows.rows()});
     TRY(complaints_.complain(store_, part.uri, reader_, settings_.strict));
     // What another has done before is that one's.

@@ -9,6 +9,7 @@
 #include "learn/batch_examples.h"
 #include "learn/batch_settings.h"
 #include "learn/block_plan.h"
+#include "learn/read_meter.h"
 #include "pscloud/worker.h"
 
 namespace pscloud {
@@ -26,13 +27,14 @@ class BatchLoader {
  public:
   BatchLoader(Worker& worker, FileStore& store, const BatchSettings& settings);
 
-  // All workers say the same `pool`, and another one each time.
-  Result<LoadedExamples> load(const std::string& pool);
+  // All workers say the same `pool`, and another one each time. One of them calls `show` now and then.
+  Result<LoadedExamples> load(const std::string& pool, const ShowReading& show);
 
  private:
   Worker& worker_;
   FileStore& store_;
   const BatchSettings& settings_;
+  const SystemClock clock_;
   MinibatchReader reader_;
   BadLineComplaints complaints_;
 };

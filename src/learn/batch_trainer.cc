@@ -27,6 +27,7 @@ enum IterationPlace : uint32_t {
   kOfWorkers
 };
 constexpr uint32_t kRanksMax = 1024;
+constexpr std::chrono::seconds kBetweenIterating{1};  // when somebody is told
 
 }  // namespace
 
@@ -85,22 +86,41 @@ void BatchTrainer::tell(BatchProgress::Stage stage, Time since) {
   if (worker_.is_first()) show_(progress_);
 }
 
+// Of the present iteration so much is done.
+void BatchTrainer::set_iterated(double share) {
+  progress_.iterated = at_.iteration + share;
+  progress_.iterated_seconds = in_seconds(clock_.now() - iterating_since_);
+}
+
+// All workers go over the blocks together: the first knows how far they are.
+void BatchTrainer::tell_iterating(double share) {
+  const Time now = clock_.now();
+  if (now < next_telling_) return;
+  next_telling_ = now + kBetweenIterating;
+  set_iterated(share);
+  tell(BatchProgress::Stage::kIterating, now);
+}
+
 Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
   const bool resumed = loads_ == 0 && resumed_;
   if (!resumed) at_ = {.iteration = at_.iteration, .early = at_.early};
   if (blocks_ && loads_ == 0 && !resumed && !settings_.prior_groups.empty()) {
-    TRY(sweep(plan_->prior_order(settings_.prior_groups, settings_.prior_sweeps, settings_.random_order), 0));
+    TRY(sweep(plan_->prior_order(settings_.prior_groups, settings_.prior_sweeps, settings_.random_order), 0, false));
   }
+  progress_.iterated_before = at_.iteration;
+  iterating_since_ = next_telling_ = clock_.now();
   while (at_.iteration < settings_.iterations) {
     const Time begin = clock_.now();
     progress_.iteration = at_.iteration;
     if (newton_) {
       TRY(step_together());
     } else {
-      TRY(sweep(plan_->order(at_.iteration, settings_.random_order), std::min(settings_.max_delay, at_.delay_max)));
+      TRY(sweep(plan_->order(at_.iteration, settings_.random_order), std::min(settings_.max_delay, at_.delay_max),
+                true));
     }
     if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
     progress_.relative = at_.objective == 0 ? 1 : at_.objective / progress_.objective - 1;
+    set_iterated(1);
     tell(BatchProgress::Stage::kIteration, begin);
     if (!validation_.empty()) TRY(validate());
     progress_.iteration = ++at_.iteration;
@@ -179,10 +199,12 @@ Result<> BatchTrainer::step_together() {
 
 // Goes over blocks. A block is begun when all before the last `max_delay` are finished. Those that are under way do not
 // know of each other's steps: each must be as short as if all of them were one block.
-Result<> BatchTrainer::sweep(std::span<const uint32_t> blocks, uint32_t max_delay) {
+Result<> BatchTrainer::sweep(std::span<const uint32_t> blocks, uint32_t max_delay, bool of_iteration) {
   const size_t together = std::min<size_t>(blocks.size(), size_t{max_delay} + 1);
+  size_t begun = 0;
   for (const uint32_t block : blocks) {
     if (cancelled_()) return job_failed("interrupted");
+    if (of_iteration) tell_iterating(static_cast<double>(begun++) / static_cast<double>(blocks.size()));
     while (tasks_.size() > max_delay) TRY(finish_oldest());
     TRY(begin(block, together));
   }

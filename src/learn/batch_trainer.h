@@ -24,15 +24,20 @@ namespace pscloud {
 
 // How far all workers together are.
 struct BatchProgress {
-  enum class Stage : uint8_t { kLoaded, kPrepared, kIteration, kValidated, kEnd };
-  Stage stage = Stage::kLoaded;
+  // kLoading and kIterating come about once a second while that goes on, the others each at its end.
+  enum class Stage : uint8_t { kLoading, kLoaded, kPrepared, kIterating, kIteration, kValidated, kEnd };
+  Stage stage = Stage::kLoading;
   double seconds = 0;        // since the beginning
   double stage_seconds = 0;  // of this stage, or of this iteration
+  ReadProgress reading;      // while it loads
   uint64_t examples = 0;
   uint64_t bad_lines = 0;
   uint64_t keys = 0;  // that are trained
   uint32_t blocks = 0;
   uint32_t iteration = 0;
+  double iterated = 0;          // iterations that are done, the present one in part,
+  double iterated_before = 0;   // those before the data were last loaded,
+  double iterated_seconds = 0;  // and how long the others took
   double objective = 0;
   double relative = 0;   // by which share the objective has fallen
   uint64_t nonzero = 0;  // weights
@@ -96,7 +101,7 @@ class BatchTrainer {
   void go_on();
   Result<> write_down();
   Result<> step_together();
-  Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay);
+  Result<> sweep(std::span<const uint32_t> blocks, uint32_t max_delay, bool of_iteration);
   Result<> begin(uint32_t block, size_t together);
   Result<> finish_oldest();
   Result<Outcome> sum_up();
@@ -106,6 +111,8 @@ class BatchTrainer {
   Descent& descent() { return newton_ ? static_cast<Descent&>(*newton_) : *blocks_; }
   const Descent& descent() const { return newton_ ? static_cast<const Descent&>(*newton_) : *blocks_; }
   void tell(BatchProgress::Stage stage, Time since);
+  void set_iterated(double share);
+  void tell_iterating(double share);
   // The same name in all workers, and another one each time that the data are loaded.
   std::string named(const char* name) const;
 
@@ -123,6 +130,8 @@ class BatchTrainer {
   std::vector<std::string> validation_;  // parts
 
   uint32_t loads_ = 0;
+  Time iterating_since_;
+  Time next_telling_;
   std::optional<PS::LM::Checkpoint> resumed_;  // what it goes on from, if that is not the beginning
   uint64_t last_checkpoint_ = 0;               // its number
   Time next_checkpoint_;

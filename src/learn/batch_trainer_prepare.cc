@@ -29,7 +29,11 @@ Result<> BatchTrainer::load() {
   blocks_.reset();
   newton_.reset();
   loaded_ = {};
-  loaded_ = TRY(loader_.load(named("load")));
+  loaded_ = TRY(loader_.load(named("load"), [&](const ReadProgress& reading) {
+    progress_.stage = BatchProgress::Stage::kLoading;
+    progress_.reading = reading;
+    show_(progress_);
+  }));
   progress_.examples = loaded_.examples;
   progress_.bad_lines = loaded_.bad_lines;
   if (progress_.examples == 0) return no_examples("training_data", progress_.bad_lines);

@@ -94,6 +94,28 @@ TEST_P(BatchTrainerTest, ArrivesAtTheSameMinimumHoweverItIsShared) {
   EXPECT_NEAR(static_cast<double>(shared.nonzero), static_cast<double>(alone.nonzero), 3);
 }
 
+TEST_P(BatchTrainerTest, TellsHowFarItIsWhileItLoadsAndIterates) {
+  train(2);
+  using Stage = BatchProgress::Stage;
+  MutexLock lock(mutex_);
+  ASSERT_EQ(shown_.front().stage, Stage::kLoading);  // at once; later ones may come in between
+  const ReadProgress& reading = shown_.front().reading;
+  EXPECT_GT(reading.examples, 0u);
+  EXPECT_GT(reading.bytes, 0u);
+  EXPECT_EQ(reading.bytes_all, store_.get("train/a").size() + store_.get("train/b").size());
+  double iterated = 0;
+  for (const BatchProgress& one : shown_) {
+    if (one.stage == Stage::kIteration) {
+      EXPECT_EQ(one.iterated, one.iteration + 1);
+    }
+    EXPECT_GE(one.iterated, iterated);
+    iterated = one.iterated;
+  }
+  const bool in_blocks = GetParam();
+  const auto told = std::ranges::count(shown_, Stage::kIterating, &BatchProgress::stage);
+  EXPECT_EQ(told > 0, in_blocks);  // steps of all features together are too short for that
+}
+
 TEST_P(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   const double objective = train(1).objective;
   settings_.max_delay = 3;

@@ -120,6 +120,14 @@ Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store,
   return selected;
 }
 
+uint64_t selected_bytes(std::span<const SelectedFile> files, const DataSelection& selection) {
+  uint64_t bytes = 0;
+  for (const SelectedFile& file : files) {
+    bytes += std::min(file.end, file.info.size) - std::min(file.begin, file.info.size);
+  }
+  return bytes * selection.replica;
+}
+
 uint64_t part_bytes(uint64_t bytes) {
   return std::max(std::clamp(bytes / kPartsWanted, kPartBytesMin, kPartBytesMax), bytes / kPartsMax + 1);
 }

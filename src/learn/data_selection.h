@@ -42,6 +42,9 @@ Result<std::vector<SelectedFile>> select_files(Worker& worker, FileStore& store,
                                                ExampleFormat format, const DataSelection& selection,
                                                const std::string& name);
 
+// That are read in one pass, as they are stored; of packed files about.
+uint64_t selected_bytes(std::span<const SelectedFile> files, const DataSelection& selection);
+
 // How large parts of files of so many bytes are, about.
 uint64_t part_bytes(uint64_t bytes);
 

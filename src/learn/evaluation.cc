@@ -57,14 +57,14 @@ Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config) {
 
 Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
                            std::span<const std::string> parts, ExampleFormat format, bool strict,
-                           const std::string& name, const CachePlace& cache) {
+                           const std::string& name, const CachePlace& cache, ReadMeter* meter) {
   PartScorer scorer(worker, model, store, format, strict, cache);
   TRY(share_work(worker, name, parts, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     ScoreSummary summary;
     const uint64_t bad_lines =
         TRY(scorer.score(TRY(part_of_text(item.text)), [&](auto labels, auto scores) -> Result<> {
           summary.add(labels, scores);
-          return {};
+          return meter == nullptr ? Result<>() : meter->note(scores.size(), scorer.stored_bytes());
         }));
     std::vector<Addend> addends = summary.addends();
     addends.push_back({kBadLinesPlace, static_cast<double>(bad_lines)});
@@ -91,7 +91,8 @@ Result<std::vector<std::string>> validation_parts(Worker& worker, FileStore& sto
   return items_of_pass(TRY(cut_into_items(store, files)), settings.selection, 1);
 }
 
-Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings) {
+Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings,
+                            const ShowReading& show) {
   Evaluation evaluation;
   const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
   const std::vector<SelectedFile> files =
@@ -103,8 +104,10 @@ Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSe
   const LoadedModel model = TRY(load_model(worker, store, model_files));
   evaluation.weights = model.weights;
   evaluation.embeddings = model.embeddings;
+  const SystemClock clock;
+  ReadMeter meter(worker, "evaluate, how far", selected_bytes(files, settings.selection), show, clock);
   evaluation.scored =
-      TRY(score_parts(worker, model.tables, store, parts, settings.format, settings.strict, "evaluate"));
+      TRY(score_parts(worker, model.tables, store, parts, settings.format, settings.strict, "evaluate", {}, &meter));
   return evaluation;
 }
 

@@ -10,6 +10,7 @@
 #include "io/file_store.h"
 #include "learn/data_selection.h"
 #include "learn/model_tables.h"
+#include "learn/read_meter.h"
 #include "learn/shared_settings.h"
 #include "pscloud/worker.h"
 
@@ -32,7 +33,7 @@ struct EvaluationSettings {
 Result<EvaluationSettings> evaluation_settings(const PS::LM::Config& config);
 
 // How a model does on the examples of parts of files. All workers of the job do the same, under a name of its own, and
-// share the parts; each is told all of it. kInvalid if there is no example at all.
+// share the parts; each is told all of it. kInvalid if there is no example at all. `meter` measures how far it is.
 struct Scored {
   uint64_t examples = 0;
   uint64_t bad_lines = 0;
@@ -42,7 +43,7 @@ struct Scored {
 };
 Result<Scored> score_parts(Worker& worker, const ModelTables& model, FileStore& store,
                            std::span<const std::string> parts, ExampleFormat format, bool strict,
-                           const std::string& name, const CachePlace& cache = {});
+                           const std::string& name, const CachePlace& cache = {}, ReadMeter* meter = nullptr);
 
 // The parts of the validation data; none if the settings name no files. All workers of the job do the same.
 Result<std::vector<std::string>> validation_parts(Worker& worker, FileStore& store, const ValidationSettings& settings);
@@ -56,6 +57,8 @@ struct Evaluation {
 };
 
 // How well a model does on examples. All workers of the job do the same and share the files; each is told all of it.
-Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings);
+// While they score, one of them calls `show` now and then.
+Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings,
+                            const ShowReading& show = {});
 
 }  // namespace pscloud

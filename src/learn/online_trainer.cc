@@ -61,10 +61,7 @@ OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratc
 Result<OnlineProgress> OnlineTrainer::run() {
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
-  uint64_t bytes = 0;
-  for (const SelectedFile& file : files)
-    bytes += std::min(file.end, file.info.size) - std::min(file.begin, file.info.size);
-  progress_.bytes_all = bytes * settings_.selection.replica * settings_.passes;
+  progress_.bytes_all = selected_bytes(files, settings_.selection) * settings_.passes;
   const OnlineData data = TRY(online_data(store_, files, settings_.selection));
   const std::vector<std::string> validation = TRY(validation_parts(worker_, store_, settings_.validation));
 

@@ -28,6 +28,9 @@ class PartScorer {
   using Take = std::function<Result<>(std::span<const float> labels, std::span<const float> scores)>;
   Result<uint64_t> score(const FilePart& part, const Take& take);
 
+  // Read so far, as they are stored.
+  uint64_t stored_bytes() const { return reader_.stored_bytes(); }
+
  private:
   Worker& worker_;
   const ModelTables& model_;

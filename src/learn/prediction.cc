@@ -19,7 +19,7 @@ enum PredictionPlace : uint32_t { kPredicted, kNotPredicted, kPredictionPlaces }
 }  // namespace
 
 Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
-                            const std::string& prefix, bool raw) {
+                            const std::string& prefix, bool raw, const ShowReading& show) {
   for (const auto& [given, name] :
        {std::pair{settings.selection.shuffle, "shuffle"}, {settings.selection.replica > 1, "replica"}}) {
     if (given) return invalid("validation_data.{}: predictions are written once, in the order of the examples", name);
@@ -37,6 +37,8 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
     items.push_back(
         to_text({file.info.uri, file.begin, file.end, file.info.version_is_global ? file.info.version : ""}));
   PartScorer scorer(worker, model.tables, store, settings.format, settings.strict, {}, Labels::kMayLack);
+  const SystemClock clock;
+  ReadMeter meter(worker, "predict, how far", selected_bytes(files, settings.selection), show, clock);
   std::string text;
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
@@ -50,7 +52,8 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
                                                     text += '\n';
                                                   }
                                                   examples += scores.size();
-                                                  return output->write(text);
+                                                  TRY(output->write(text));
+                                                  return meter.note(scores.size(), scorer.stored_bytes());
                                                 }));
     TRY(output->commit());
     return std::vector<Addend>{{kPredicted, static_cast<double>(examples)},

@@ -11,6 +11,7 @@
 #include "cli/interruption.h"
 #include "cli/local/local_workers.h"
 #include "cli/train/evaluation_flags.h"
+#include "cli/train/train_report.h"
 #include "cli/verb.h"
 #include "learn/evaluation.h"
 
@@ -58,8 +59,10 @@ Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled
   const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
   const auto store = make_file_store(cancelled);
   WatchedStore files = until_cancelled(*store, cancelled);
+  ReadReporter reporter(command.json);
+  const ShowReading show = [&](const ReadProgress& progress) { reporter.show(progress); };
   return run_local_workers<Evaluation>(command.threads > 0 ? command.threads : all_cores(), cancelled,
-                                       [&](Worker& worker) { return evaluate(worker, files, settings); });
+                                       [&](Worker& worker) { return evaluate(worker, files, settings, show); });
 }
 
 int run_evaluate(const EvaluateCommand& command) {

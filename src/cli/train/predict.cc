@@ -11,6 +11,7 @@
 #include "cli/interruption.h"
 #include "cli/local/local_workers.h"
 #include "cli/train/evaluation_flags.h"
+#include "cli/train/train_report.h"
 #include "cli/verb.h"
 #include "learn/prediction.h"
 
@@ -38,9 +39,11 @@ Result<Predictions> predict_here(const PredictCommand& command, const Cancelled&
   const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
   const auto store = make_file_store(cancelled);
   WatchedStore files = until_cancelled(*store, cancelled);
+  ReadReporter reporter(command.json);
+  const ShowReading show = [&](const ReadProgress& progress) { reporter.show(progress); };
   return run_local_workers<Predictions>(
       command.threads > 0 ? command.threads : all_cores(), cancelled,
-      [&](Worker& worker) { return predict(worker, files, settings, command.out, command.raw); });
+      [&](Worker& worker) { return predict(worker, files, settings, command.out, command.raw, show); });
 }
 
 int run_predict(const PredictCommand& command) {

@@ -24,6 +24,14 @@ std::string short_count(double count) {
   return fmt::format("{:.0f}", count);
 }
 
+// Rate, share done and time left, of examples that come from files.
+std::string examples_text(uint64_t examples, double rate, uint64_t bytes, uint64_t bytes_all, double seconds) {
+  std::string text = fmt::format("{} examples, {}/s", short_count(static_cast<double>(examples)), short_count(rate));
+  if (bytes == 0 || bytes_all == 0) return text;
+  const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(bytes_all));
+  return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, seconds * (1 - share) / share);
+}
+
 constexpr const char* kBatchHeader =
     "     |        training        |  sparsity |      KKT filter     |    time (sec.)\n"
     "iter |  objective    relative |     |w|_0 | threshold  #activet |(app:min max) total\n"
@@ -68,6 +76,12 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
           {"train/iteration_s", progress.stage_seconds}};
 }
 
+std::string encode(const ReadProgress& p) {
+  return fmt::format("{} {} {} {}", p.seconds, p.examples, p.bytes, p.bytes_all);
+}
+
+void decode(std::istringstream& words, ReadProgress& p) { words >> p.seconds >> p.examples >> p.bytes >> p.bytes_all; }
+
 std::string encode(const OnlineProgress& p) {
   return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
                      p.examples, p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all,
@@ -87,8 +101,9 @@ void decode(std::istringstream& words, OnlineProgress& p) {
 }
 
 std::string encode(const BatchProgress& p) {
-  return fmt::format("batch {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(p.stage),
-                     p.seconds, p.stage_seconds, p.examples, p.bad_lines, p.keys, p.blocks, p.iteration, p.objective,
+  return fmt::format("batch {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     static_cast<int>(p.stage), p.seconds, p.stage_seconds, encode(p.reading), p.examples, p.bad_lines,
+                     p.keys, p.blocks, p.iteration, p.iterated, p.iterated_before, p.iterated_seconds, p.objective,
                      p.relative, p.nonzero, p.threshold, p.active, p.busy_min, p.busy_max,
                      static_cast<int>(p.converged), static_cast<int>(p.validated), p.validation_auc,
                      p.validation_accuracy, p.validation_logloss, static_cast<int>(p.stopped));
@@ -96,9 +111,12 @@ std::string encode(const BatchProgress& p) {
 
 void decode(std::istringstream& words, BatchProgress& p) {
   int stage = 0;
-  words >> stage >> p.seconds >> p.stage_seconds >> p.examples >> p.bad_lines >> p.keys >> p.blocks >> p.iteration >>
-      p.objective >> p.relative >> p.nonzero >> p.threshold >> p.active >> p.busy_min >> p.busy_max >> p.converged >>
-      p.validated >> p.validation_auc >> p.validation_accuracy >> p.validation_logloss >> p.stopped;
+  words >> stage >> p.seconds >> p.stage_seconds;
+  decode(words, p.reading);
+  words >> p.examples >> p.bad_lines >> p.keys >> p.blocks >> p.iteration >> p.iterated >> p.iterated_before >>
+      p.iterated_seconds >> p.objective >> p.relative >> p.nonzero >> p.threshold >> p.active >> p.busy_min >>
+      p.busy_max >> p.converged >> p.validated >> p.validation_auc >> p.validation_accuracy >> p.validation_logloss >>
+      p.stopped;
   p.stage = static_cast<BatchProgress::Stage>(stage);
 }
 
@@ -137,6 +155,11 @@ void TrainReporter::tell(const BatchProgress& progress) {
   std::fflush(stdout);
 }
 
+void TrainReporter::tell(const TrainProgress& progress) {
+  if (const auto* const batch = std::get_if<BatchProgress>(&progress)) return tell(*batch);
+  tell(std::get<OnlineProgress>(progress));
+}
+
 void TrainReporter::say_metrics(const TrainProgress& progress) {
   if (metrics_ == MetricsLines::kNone) return;
   if (const std::string line = metrics_line(progress); !line.empty()) fmt::print("{}\n", line);
@@ -148,21 +171,30 @@ void TrainReporter::show(const TrainProgress& progress) {
   live_.show("");
   shown_ = true;
   say_metrics(progress);
-  if (const auto* batch = std::get_if<BatchProgress>(&progress)) return tell(*batch);
-  const auto& online = std::get<OnlineProgress>(progress);
-  tell(online);
-  if (!quiet_) live_.show(live_line(online));
+  tell(progress);
+  if (!quiet_) live_.show(live_line(progress, settings_));
 }
 
 void TrainReporter::end(const TrainProgress& progress) {
   MutexLock lock(mutex_);
   live_.show("");
   if (shown_ || metrics_ == MetricsLines::kAll) say_metrics(progress);
-  if (const auto* batch = std::get_if<BatchProgress>(&progress)) return tell(*batch);
-  tell(std::get<OnlineProgress>(progress));
+  tell(progress);
 }
 
 void TrainReporter::give_up() {
+  MutexLock lock(mutex_);
+  live_.show("");
+}
+
+void ReadReporter::show(const ReadProgress& progress) {
+  if (quiet_) return;
+  MutexLock lock(mutex_);
+  live_.show(live_line(progress));
+}
+
+void ReadReporter::end() {
+  if (quiet_) return;
   MutexLock lock(mutex_);
   live_.show("");
 }
@@ -187,12 +219,26 @@ std::string validation_line(const OnlineProgress& progress) {
   return fmt::format("validation after pass {}: {}", progress.validated, validation_text(progress));
 }
 
-std::string live_line(const OnlineProgress& progress) {
-  std::string text = fmt::format("{} examples, {}/s", short_count(static_cast<double>(progress.examples)),
-                                 short_count(progress.examples_per_s()));
-  if (progress.bytes == 0 || progress.bytes_all == 0) return text;
-  const double share = std::min(1.0, static_cast<double>(progress.bytes) / static_cast<double>(progress.bytes_all));
-  return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, progress.seconds * (1 - share) / share);
+std::string live_line(const ReadProgress& progress) {
+  const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
+  return examples_text(progress.examples, rate, progress.bytes, progress.bytes_all, progress.seconds);
+}
+
+std::string live_line(const TrainProgress& progress, const TrainSettings& settings) {
+  if (const auto* const online = std::get_if<OnlineProgress>(&progress)) {
+    return examples_text(online->examples, online->examples_per_s(), online->bytes, online->bytes_all, online->seconds);
+  }
+  using Stage = BatchProgress::Stage;
+  const auto& batch = std::get<BatchProgress>(progress);
+  if (batch.stage == Stage::kLoading) return "loading: " + live_line(batch.reading);
+  const bool iterates =
+      batch.stage == Stage::kIterating || batch.stage == Stage::kIteration || batch.stage == Stage::kValidated;
+  const double here = batch.iterated - batch.iterated_before;
+  if (!iterates || here <= 0) return "";
+  const double all = std::get<BatchSettings>(settings).iterations;
+  const double each = batch.iterated_seconds / here;
+  return fmt::format("{:.1f} of at most {:.0f} iterations, {:.2g} s each, {:.0f}% done, at most {:.0f} s left",
+                     batch.iterated, all, each, 100 * batch.iterated / all, each * (all - batch.iterated));
 }
 
 std::string metrics_line(const TrainProgress& progress) {
@@ -226,6 +272,16 @@ std::string metrics_line(const TrainProgress& progress) {
   return line;
 }
 
+std::string encode_reading(const ReadProgress& progress) { return encode(progress); }
+
+Result<ReadProgress> decode_reading(const std::string& line) {
+  std::istringstream words(line);
+  ReadProgress progress;
+  decode(words, progress);
+  if (!words) return corrupt("a worker said \"{}\"", line);
+  return progress;
+}
+
 std::string encode_progress(const TrainProgress& progress) {
   return std::visit([](const auto& one) { return encode(one); }, progress);
 }
@@ -243,6 +299,8 @@ Result<TrainProgress> decode_progress(const std::string& line) {
 
 std::string batch_lines(const BatchProgress& progress, const BatchSettings& settings) {
   switch (progress.stage) {
+    case BatchProgress::Stage::kLoading:
+    case BatchProgress::Stage::kIterating: return "";
     case BatchProgress::Stage::kLoaded:
       return fmt::format("Loaded {} examples in {:.3g} sec\n", progress.examples, progress.stage_seconds);
     case BatchProgress::Stage::kPrepared: {
