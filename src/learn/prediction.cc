@@ -18,12 +18,17 @@ enum PredictionPlace : uint32_t { kPredicted, kNotPredicted, kPredictionPlaces }
 
 }  // namespace
 
-Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
-                            const std::string& prefix, bool raw, const ShowReading& show) {
+Result<> check_prediction(const EvaluationSettings& settings) {
   for (const auto& [given, name] :
        {std::pair{settings.selection.shuffle, "shuffle"}, {settings.selection.replica > 1, "replica"}}) {
     if (given) return invalid("validation_data.{}: predictions are written once, in the order of the examples", name);
   }
+  return {};
+}
+
+Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSettings& settings,
+                            const std::string& prefix, bool raw, const ShowReading& show) {
+  TRY(check_prediction(settings));
   const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
   const std::vector<SelectedFile> files =
       TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));

@@ -81,6 +81,7 @@ class Progress(unittest.TestCase):
         out, plain_out = self.check("evaluate", "test.conf", pattern=SHARE)
         self.assertIn("load 20000 examples", out)
         self.assertEqual(out, plain_out)
+        self.assertEqual(self.check("evaluate", "test.conf", *PROCESSES, pattern=SHARE), (out, out))
 
     def test_of_predict_too(self):
         out, plain_out = self.check("predict", "test.conf", "--out", "predicted", pattern=SHARE)

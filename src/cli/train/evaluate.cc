@@ -3,15 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/json.h"
-#include "base/log.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
-#include "cli/local/local_workers.h"
-#include "cli/train/evaluation_flags.h"
-#include "cli/train/train_report.h"
+#include "cli/train/scoring.h"
 #include "cli/verb.h"
 #include "learn/evaluation.h"
 
@@ -23,17 +17,32 @@ constexpr const char* kEvaluateAbout = R"(Scores examples by a model and says ho
   validation_data { format: TEXT text: LIBSVM file: "data/test.*" }
   model_input { format: TEXT file: "model/clicks_S.*" }
 
-  pscloud evaluate clicks_test.conf
+  pscloud evaluate clicks_test.conf                           in this process
+  pscloud evaluate clicks_test.conf --servers 2 --workers 2   in others
+  pscloud evaluate clicks_test.conf --on cluster.json --servers 2 --workers 8
 
 auc is the chance that a positive example has a higher score than a negative
 one; accuracy the share of scores with the sign of the label; logloss the mean
-of -ln(p), p being the chance that the model gave to what happened.)";
+of -ln(p), p being the chance that the model gave to what happened.
 
-struct EvaluateCommand {
-  ConfigFlags config;
-  int threads = 0;
-  bool json = false;
-};
+With --on it runs on a cluster, as `pscloud train` does: the config goes along,
+and the files that it names are as the workers see them.)";
+
+// Between processes.
+std::string evaluation_text(const Evaluation& evaluation) {
+  const Scored& scored = evaluation.scored;
+  return fmt::format("{} {} {} {} {} {} {} {} {}", evaluation.model_files, evaluation.weights, evaluation.embeddings,
+                     evaluation.data_files, scored.examples, scored.bad_lines, scored.auc, scored.accuracy,
+                     scored.logloss);
+}
+
+Result<Evaluation> read_evaluation(const std::string& text) {
+  Evaluation evaluation;
+  Scored& scored = evaluation.scored;
+  TRY(read_numbers(text, evaluation.model_files, evaluation.weights, evaluation.embeddings, evaluation.data_files,
+                   scored.examples, scored.bad_lines, scored.auc, scored.accuracy, scored.logloss));
+  return evaluation;
+}
 
 void print_evaluation(const Evaluation& evaluation, bool json) {
   const Scored& scored = evaluation.scored;
@@ -55,35 +64,28 @@ void print_evaluation(const Evaluation& evaluation, bool json) {
   fmt::print("auc: {:.6f}\naccuracy: {:.6f}\nlogloss: {:.6f}\n", scored.auc, scored.accuracy, scored.logloss);
 }
 
-Result<Evaluation> evaluate_here(const EvaluateCommand& command, const Cancelled& cancelled) {
-  const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
-  const auto store = make_file_store(cancelled);
-  WatchedStore files = until_cancelled(*store, cancelled);
-  ReadReporter reporter(command.json);
-  const ShowReading show = [&](const ReadProgress& progress) { reporter.show(progress); };
-  return run_local_workers<Evaluation>(command.threads > 0 ? command.threads : all_cores(), cancelled,
-                                       [&](Worker& worker) { return evaluate(worker, files, settings, show); });
-}
-
-int run_evaluate(const EvaluateCommand& command) {
-  set_log_level(LogLevel::kWarning);
-  const Interruption interruption;
-  const auto evaluation = evaluate_here(command, interruption.cancelled());
-  if (interruption.happened()) return fail_interrupted();
-  if (!evaluation) return fail(evaluation.error());
-  print_evaluation(*evaluation, command.json);
-  return kExitDone;
+int run_evaluate(const ScoringFlags& flags) {
+  Scoring scoring;
+  scoring.words = {"evaluate"};
+  scoring.check = [](const EvaluationSettings&) { return Result<>(); };
+  scoring.work = [](Worker& worker, FileStore& files, const EvaluationSettings& settings,
+                    const ShowReading& show) -> Result<std::string> {
+    return evaluation_text(TRY(evaluate(worker, files, settings, show)));
+  };
+  scoring.print = [&](const std::string& result) -> Result<> {
+    print_evaluation(TRY(read_evaluation(result)), flags.json);
+    return {};
+  };
+  return run_scoring(flags, scoring);
 }
 
 }  // namespace
 
 void add_evaluate(CLI::App& verb, Action& action) {
-  const auto command = std::make_shared<EvaluateCommand>();
-  add_config_flags(verb, command->config, "the file that says what to evaluate");
-  verb.add_option("--threads", command->threads, "[all cores]")->type_name("N")->check(CLI::PositiveNumber);
-  verb.add_flag("--json", command->json, "for programs");
+  const auto flags = std::make_shared<ScoringFlags>();
+  add_scoring_flags(verb, *flags, "the file that says what to evaluate");
   verb.footer(kEvaluateAbout);
-  verb.callback([command, &action] { action = [command] { return run_evaluate(*command); }; });
+  verb.callback([flags, &action] { action = [flags] { return run_evaluate(*flags); }; });
 }
 
 }  // namespace pscloud

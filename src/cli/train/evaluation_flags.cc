@@ -12,10 +12,14 @@ Result<EvaluationSettings> read_evaluation_settings(const ConfigFlags& flags) {
   const std::string place = checked ? "" : place_in_config(flags, checked.error().message);
   EvaluationSettings settings = TRY(std::move(checked).at(place));
   settings.strict = flags.strict;
-  const auto store = make_file_store();
+  return settings;
+}
+
+Result<> check_evaluation_files(const EvaluationSettings& settings, const Cancelled& cancelled) {
+  const auto store = make_file_store(cancelled);
   TRY(find_files(*store, settings.model_files));
   TRY(find_files(*store, settings.files));
-  return settings;
+  return {};
 }
 
 }  // namespace pscloud

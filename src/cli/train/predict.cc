@@ -3,15 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/json.h"
-#include "base/log.h"
-#include "cli/exit_code.h"
-#include "cli/interruption.h"
-#include "cli/local/local_workers.h"
-#include "cli/train/evaluation_flags.h"
-#include "cli/train/train_report.h"
+#include "cli/train/scoring.h"
 #include "cli/verb.h"
 #include "learn/prediction.h"
 
@@ -25,56 +19,67 @@ validation_data the chance that its label is 1, as the model has it:
 
 OUT-0 has those of the first file, OUT-1 those of the second, and so on, a line
 for each example. A line that is no example has none; with --strict it ends
-the run.)";
+the run.
 
-struct PredictCommand {
-  ConfigFlags config;
+Workers share the files, each a whole one; with --servers 2 --workers 2 they are
+processes of their own, with --on they run on a cluster, as those of
+`pscloud train` do. OUT is then as the workers see it.)";
+
+struct PredictFlags {
+  ScoringFlags scoring;
   std::string out;
-  int threads = 0;
   bool raw = false;
-  bool json = false;
 };
 
-Result<Predictions> predict_here(const PredictCommand& command, const Cancelled& cancelled) {
-  const EvaluationSettings settings = TRY(read_evaluation_settings(command.config));
-  const auto store = make_file_store(cancelled);
-  WatchedStore files = until_cancelled(*store, cancelled);
-  ReadReporter reporter(command.json);
-  const ShowReading show = [&](const ReadProgress& progress) { reporter.show(progress); };
-  return run_local_workers<Predictions>(
-      command.threads > 0 ? command.threads : all_cores(), cancelled,
-      [&](Worker& worker) { return predict(worker, files, settings, command.out, command.raw, show); });
+// Between processes.
+std::string predictions_text(const Predictions& predictions) {
+  return fmt::format("{} {} {} {}", predictions.files, predictions.weights, predictions.examples,
+                     predictions.bad_lines);
 }
 
-int run_predict(const PredictCommand& command) {
-  set_log_level(LogLevel::kWarning);
-  const Interruption interruption;
-  const auto predictions = predict_here(command, interruption.cancelled());
-  if (interruption.happened()) return fail_interrupted();
-  if (!predictions) return fail(predictions.error());
-  if (command.json) {
-    JsonWriter json;
-    json.begin_object().field("files", predictions->files).field("weights", predictions->weights);
-    json.field("examples", predictions->examples).field("bad_lines", predictions->bad_lines).end_object();
-    fmt::print("{}\n", json.text());
-    return kExitDone;
+Result<Predictions> read_predictions(const std::string& text) {
+  Predictions predictions;
+  TRY(read_numbers(text, predictions.files, predictions.weights, predictions.examples, predictions.bad_lines));
+  return predictions;
+}
+
+void print_predictions(const Predictions& predictions, const std::string& out, bool json) {
+  if (json) {
+    JsonWriter writer;
+    writer.begin_object().field("files", predictions.files).field("weights", predictions.weights);
+    writer.field("examples", predictions.examples).field("bad_lines", predictions.bad_lines).end_object();
+    fmt::print("{}\n", writer.text());
+    return;
   }
-  fmt::print("{} predictions in {}-*\n", predictions->examples, command.out);
-  if (predictions->bad_lines > 0) fmt::print("{} bad lines were left out\n", predictions->bad_lines);
-  return kExitDone;
+  fmt::print("{} predictions in {}-*\n", predictions.examples, out);
+  if (predictions.bad_lines > 0) fmt::print("{} bad lines were left out\n", predictions.bad_lines);
+}
+
+int run_predict(const PredictFlags& flags) {
+  Scoring scoring;
+  scoring.words = {"predict", "--out", flags.out};
+  if (flags.raw) scoring.words.emplace_back("--raw");
+  scoring.check = check_prediction;
+  scoring.work = [&](Worker& worker, FileStore& files, const EvaluationSettings& settings,
+                     const ShowReading& show) -> Result<std::string> {
+    return predictions_text(TRY(predict(worker, files, settings, flags.out, flags.raw, show)));
+  };
+  scoring.print = [&](const std::string& result) -> Result<> {
+    print_predictions(TRY(read_predictions(result)), flags.out, flags.scoring.json);
+    return {};
+  };
+  return run_scoring(flags.scoring, scoring);
 }
 
 }  // namespace
 
 void add_predict(CLI::App& verb, Action& action) {
-  const auto command = std::make_shared<PredictCommand>();
-  add_config_flags(verb, command->config, "the file that says which model and which examples");
-  verb.add_option("--out", command->out, "what the names of the files begin with")->type_name("OUT")->required();
-  verb.add_flag("--raw", command->raw, "the score itself instead of 1 / (1 + exp(-score))");
-  verb.add_option("--threads", command->threads, "[all cores]")->type_name("N")->check(CLI::PositiveNumber);
-  verb.add_flag("--json", command->json, "for programs");
+  const auto flags = std::make_shared<PredictFlags>();
+  add_scoring_flags(verb, flags->scoring, "the file that says which model and which examples");
+  verb.add_option("--out", flags->out, "what the names of the files begin with")->type_name("OUT")->required();
+  verb.add_flag("--raw", flags->raw, "the score itself instead of 1 / (1 + exp(-score))");
   verb.footer(kPredictAbout);
-  verb.callback([command, &action] { action = [command] { return run_predict(*command); }; });
+  verb.callback([flags, &action] { action = [flags] { return run_predict(*flags); }; });
 }
 
 }  // namespace pscloud

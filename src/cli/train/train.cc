@@ -1,28 +1,23 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mutex.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
-#include "cli/run/job_flags.h"
-#include "cli/run/run_job.h"
+#include "cli/train/place_flags.h"
 #include "cli/train/train_dry_run.h"
 #include "cli/train/train_job.h"
 #include "cli/train/train_launch.h"
 #include "cli/train/train_report.h"
 #include "cli/verb.h"
 #include "io/tensorboard.h"
-#include "launch/job_file.h"
 #include "pscloud/environment.h"
 
 namespace pscloud {
@@ -69,12 +64,10 @@ With PSCLOUD_ROLE=worker in the environment it takes part in a job of
 schedulers and servers that run elsewhere (docs/node-environment.md).)";
 
 struct TrainCommand {
-  TrainJob job{.config = {}, .threads = 0};
-  RunJobOptions launch;
-  JobFlags flags;
+  TrainJob job;
+  PlaceFlags place;
   std::string tensorboard;
   bool dry_run = false;
-  bool as_worker = false;
   bool quiet = false;
   bool json = false;
 };
@@ -138,66 +131,36 @@ void print_summary(const BatchProgress& progress, bool json) {
 
 // A worker that `pscloud train` has started: it tells its parent.
 int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
-  Mutex mutex;
-  const auto say = [&](const std::string& line) {
-    MutexLock lock(mutex);
-    fmt::print("{}\n", line);
-    std::fflush(stdout);
-  };
-  const auto run = [&]() -> Result<TrainProgress> {
+  WorkerVoice voice;
+  const auto run = [&]() -> Result<std::string> {
     const TrainSettings settings = TRY(train_settings(command.job));
-    const ShowProgress show = [&](const TrainProgress& progress) { say("progress " + encode_progress(progress)); };
-    return join_train_job(settings, options, command.job.threads, show, [] { return false; });
+    const ShowProgress show = [&](const TrainProgress& progress) { voice.progress(encode_progress(progress)); };
+    return encode_progress(
+        TRY(join_train_job(settings, options, command.job.counts.threads, show, [] { return false; })));
   };
-  const auto outcome = run();
-  if (outcome) {
-    say("done " + encode_progress(*outcome));
-    return kExitDone;
-  }
-  say(fmt::format("{} {}", outcome.error().code == Code::kInvalid ? "invalid" : "failed", outcome.error().message));
-  return exit_code(outcome.error().code);
+  return voice.end(run());
 }
 
 // On a cluster: this process starts the others there and shows what one of them says.
-int launch_train(TrainCommand& command, const TrainSettings& settings) {
-  // Another machine has its own files.
-  if (command.launch.on == "local" && (command.launch.controller.empty() || command.launch.controller == "local")) {
+int launch_train(const TrainCommand& command, const TrainSettings& settings) {
+  if (command.place.sees_our_files()) {
     if (const auto there = check_train_files(settings, [] { return false; }); !there) return fail(there.error());
   }
-  auto job = train_launch_job(command.job, {command.tensorboard, command.quiet, command.json}, command.flags);
+  auto job = train_launch_job(command.job, {command.tensorboard, command.quiet, command.json}, command.place.job);
   if (!job) return fail(job.error());
-  TrainVoice voice;
-  command.launch.look = [&voice](const TaskEvent& event) { return voice.look(event); };
-  command.launch.usual_name = run_name_of({command.job.config.file});
-  // The result is what the workers say; a job that is only begun or planned has no other than its own.
-  command.launch.json =
-      command.json && (command.launch.detach || command.launch.plan || !command.launch.controller.empty());
-  return run_job(*std::move(job), command.launch);
+  return run_launched(*std::move(job), command.place.launch, command.job.config, command.json);
 }
 
 int run_train(TrainCommand command) {
   const Environment environment = process_environment();
   NodeOptions options;
   if (auto applied = apply_environment(environment, options); !applied) return fail(applied.error());
-  if (command.launch.on.empty() && !command.launch.controller.empty()) command.launch.on = "local";
-  const bool launches = !command.launch.on.empty();
-  if (!launches && (command.launch.plan || command.launch.detach)) {
-    return fail_usage(fmt::format("{} is for a cluster: it needs --on", command.launch.plan ? "--plan" : "--detach"),
-                      "`pscloud train --help` tells more");
-  }
-  if (launches && command.job.servers == 0) command.job.servers = 1;
-  if (command.job.threads == 0) {
-    command.job.threads =
-        command.job.servers > 0 ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  }
+  if (const auto code = settle_place(command.place, "train")) return *code;
+  command.job.counts = command.place.counts;
   // What happens to nodes that this command has started is its own business.
   const bool joins = environment("PSCLOUD_ROLE").has_value() || environment("DMLC_ROLE").has_value();
-  if (command.as_worker || !joins) set_log_level(LogLevel::kWarning);
-  if (command.as_worker) return serve_as_worker(command, options);
-  if (command.job.workers > 0 && command.job.servers == 0) {
-    return fail_usage("--workers are processes: they need --servers", "`pscloud train --help` tells more");
-  }
-  if (command.job.workers == 0) command.job.workers = 1;
+  if (command.place.as_worker || !joins) set_log_level(LogLevel::kWarning);
+  if (command.place.as_worker) return serve_as_worker(command, options);
 
   const auto settings = train_settings(command.job);
   if (!settings) return fail(settings.error());
@@ -208,7 +171,7 @@ int run_train(TrainCommand command) {
   if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
   const bool keeps_model = std::visit([](const auto& one) { return one.model.has_value(); }, *settings);
   if (!keeps_model && !joins) log_warning("{}: there is no model_output: no model is kept", command.job.config.file);
-  if (launches) return launch_train(command, *settings);
+  if (command.place.launches()) return launch_train(command, *settings);
   std::optional<TensorBoardWriter> tensorboard;
   if (!command.tensorboard.empty()) {
     auto writer = open_tensorboard(command.tensorboard);
@@ -230,7 +193,7 @@ int run_train(TrainCommand command) {
       return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
     }
     TRY(check_model_output(*settings, interruption.cancelled()));
-    return join_train_job(*settings, options, command.job.threads, show, interruption.cancelled(),
+    return join_train_job(*settings, options, command.job.counts.threads, show, interruption.cancelled(),
                           [&] { return interruption.leaving(); });
   };
   const auto outcome = run();
@@ -251,24 +214,12 @@ void add_train(CLI::App& verb, Action& action) {
   const auto command = std::make_shared<TrainCommand>();
   add_config_flags(verb, command->job.config, "the file that says what to train");
   verb.get_option("config")->envname(kConfigVariable);
-  verb.add_option("--servers", command->job.servers, "processes that hold the model [0: this one]")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_option("--workers", command->job.workers, "processes that train, with --servers [1]")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--threads", command->job.threads, "that train: here [all cores], or in each worker process [1]")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  add_place_flags(verb, command->place, "train");
   verb.add_option("--tensorboard", command->tensorboard, "write the table for TensorBoard too")->type_name("DIR");
   verb.add_flag("--resume", command->job.resume, "go on from the last checkpoint");
   verb.add_flag("--dry-run", command->dry_run, "only say what it would read, start and need");
   verb.add_flag("--quiet", command->quiet, "no table");
   verb.add_flag("--json", command->json, "for programs");
-  verb.add_flag("--as-worker", command->as_worker)->group("");
-  constexpr const char* kCluster = "On a cluster";
-  add_run_job_flags(verb, command->launch, kCluster);
-  add_job_flags(verb, command->flags, kCluster);
   verb.footer(kTrainAbout);
   verb.callback([command, &action] { action = [command] { return run_train(*command); }; });
 }

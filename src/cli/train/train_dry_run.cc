@@ -96,24 +96,24 @@ Result<ValidationBytes> validation_bytes(FileStore& store, const ValidationSetti
 // The servers' part of tables, and what is of no table: where all is in one process, both.
 void plan_processes(const TrainJob& job, double bytes_on_server, double training, const ValidationBytes& validation,
                     DryRun& run) {
-  const double trying = validation.of_trainer * job.threads;
-  if (job.servers == 0) {
+  const double trying = validation.of_trainer * job.counts.threads;
+  if (job.counts.servers == 0) {
     run.processes.push_back(
         {"this process", 1,
          run.process_bytes + kHereSlackBytes + bytes_on_server + training + trying + validation.at_server});
   } else {
     run.processes.push_back(
-        {"server", job.servers, run.process_bytes + kServerSlackBytes + bytes_on_server + validation.at_server});
-    run.processes.push_back({"worker", job.workers, run.process_bytes + kWorkerSlackBytes + training + trying});
+        {"server", job.counts.servers, run.process_bytes + kServerSlackBytes + bytes_on_server + validation.at_server});
+    run.processes.push_back({"worker", job.counts.workers, run.process_bytes + kWorkerSlackBytes + training + trying});
   }
-  run.table_bytes = bytes_on_server * std::max(1, job.servers);
+  run.table_bytes = bytes_on_server * std::max(1, job.counts.servers);
   run.row_bytes = run.table_bytes / std::max(1.0, run.data.keys);
 }
 
-int trainers_of(const TrainJob& job) { return std::max(1, job.workers) * job.threads; }
+int trainers_of(const TrainJob& job) { return std::max(1, job.counts.workers) * job.counts.threads; }
 // Of the threads of one process, those that get some of the data.
 double busy_threads(const TrainJob& job, const DataEstimate& data) {
-  return std::min<double>(job.threads, std::ceil(data.parts / std::max(1, job.workers)));
+  return std::min<double>(job.counts.threads, std::ceil(data.parts / std::max(1, job.counts.workers)));
 }
 
 Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
@@ -126,7 +126,7 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
                                 .minibatch = settings.minibatch}));
   const auto updater = TRY(UpdaterCatalog().make(settings.table.updater));
   const size_t floats = settings.table.width + updater->state_width(settings.table.width);
-  const int servers = std::max(1, job.servers);
+  const int servers = std::max(1, job.counts.servers);
   const auto keys = static_cast<uint64_t>(run.data.keys / servers);
   auto bytes_on_server = static_cast<double>(SparseTable::bytes_for(keys, floats));
   // Cells of a byte; which keys it will leave out, a sample cannot tell.
@@ -140,7 +140,7 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   }
   const ValidationBytes validation = TRY(validation_bytes(*store, settings.validation, trainers_of(job)));
   const double busy = busy_threads(job, run.data);
-  const double training = trainer_bytes(settings, run.data, busy * std::max(1, job.workers)) * busy;
+  const double training = trainer_bytes(settings, run.data, busy * std::max(1, job.counts.workers)) * busy;
   plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(run.data) : 0), validation, run);
   return run;
 }
@@ -183,7 +183,7 @@ Result<DryRun> plan(const TrainJob& job, const BatchSettings& settings) {
                                 .selection = settings.selection,
                                 .workers = trainers,
                                 .minibatch = kRowsInBatchBlock}));
-  const int servers = std::max(1, job.servers);
+  const int servers = std::max(1, job.counts.servers);
   const auto keys = static_cast<uint64_t>(run.data.keys / servers);
   const auto column = static_cast<double>(SparseTable::bytes_for(keys, 1));
   // Who speaks for a key, its block, and what a sketch counts: there from the beginning.
@@ -198,7 +198,7 @@ Result<DryRun> plan(const TrainJob& job, const BatchSettings& settings) {
   const double arranging = bytes.arranging * busy;
   const double training = bytes.training * busy;
   // Where all is in one process, some of the tables come when the examples have been arranged.
-  const double most = std::max(arranging - (job.servers > 0 ? 0 : bytes_on_server - early), training);
+  const double most = std::max(arranging - (job.counts.servers > 0 ? 0 : bytes_on_server - early), training);
   plan_processes(job, bytes_on_server, most, TRY(validation_bytes(*store, settings.validation, trainers)), run);
   return run;
 }
@@ -222,11 +222,12 @@ void print_text(const DryRun& run, const TrainJob& job, const TrainSettings& set
   for (const PlannedProcesses& one : run.processes) {
     fmt::print("memory      {}{}: about {}\n", one.count == 1 ? "" : "each ", one.what, megabytes(one.bytes));
   }
-  if (job.servers == 0) {
-    fmt::print("would start no other process, and train on {} thread{}\n", job.threads, job.threads == 1 ? "" : "s");
+  if (job.counts.servers == 0) {
+    fmt::print("would start no other process, and train on {} thread{}\n", job.counts.threads,
+               job.counts.threads == 1 ? "" : "s");
   } else {
-    fmt::print("would start {} server and {} worker processes; each worker trains on {} thread{}\n", job.servers,
-               job.workers, job.threads, job.threads == 1 ? "" : "s");
+    fmt::print("would start {} server and {} worker processes; each worker trains on {} thread{}\n", job.counts.servers,
+               job.counts.workers, job.counts.threads, job.counts.threads == 1 ? "" : "s");
   }
   if (model) fmt::print("would write {}_S*\n", model->prefix);
 }

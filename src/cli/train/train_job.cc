@@ -1,15 +1,11 @@
 #include "cli/train/train_job.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "base/log.h"
-#include "cli/local/child_process.h"
 #include "cli/local/local_workers.h"
 #include "cli/train/train_report.h"
 #include "io/file_pattern.h"
@@ -20,11 +16,6 @@
 
 namespace pscloud {
 namespace {
-
-using std::chrono::milliseconds;
-
-constexpr milliseconds kWorkerSilenceMax{std::chrono::hours(24 * 365)};  // a worker ends by its own deadlines
-constexpr milliseconds kWorkerEndTimeout{20000};
 
 // For what further passes over the data need not read again: of all threads that train here, and gone when they end.
 std::shared_ptr<FileStore> scratch_for(const TrainSettings& settings) {
@@ -60,39 +51,6 @@ std::function<Result<TrainProgress>(Worker&)> training(const TrainSettings& sett
 
 const std::vector<std::string>& training_files(const TrainSettings& settings) {
   return std::visit([](const auto& one) -> const auto& { return one.files; }, settings);
-}
-
-// A worker process and what it tells.
-struct WorkerProcess {
-  ChildProcess process;
-  std::unique_ptr<LineChannel> lines;
-};
-
-Result<WorkerProcess> start_worker_process(const TrainJob& job, const LocalCluster& cluster) {
-  std::vector<std::string> arguments{"train", "--as-worker", "--threads", std::to_string(job.threads)};
-  std::ranges::copy(words_of(job.config), std::back_inserter(arguments));
-  if (job.resume) arguments.emplace_back("--resume");
-  auto [ours, theirs] = TRY(LineChannel::make_pair());
-  auto process = TRY(ChildProcess::start(arguments, cluster.worker_environment(), std::move(theirs)));
-  return WorkerProcess{std::move(process), std::make_unique<LineChannel>(std::move(ours))};
-}
-
-// Until it says how it ended.
-Result<TrainProgress> listen(LineChannel& lines, int number, const ShowProgress& show, const Cancelled& cancelled) {
-  while (true) {
-    auto line = lines.read_line(kWorkerSilenceMax, cancelled);
-    if (!line) return job_failed("worker process {}: {}", number, line.error().message);
-    const size_t space = line->find(' ');
-    const std::string word = line->substr(0, space);
-    const std::string rest = space == std::string::npos ? "" : line->substr(space + 1);
-    if (word == "progress") {
-      show(TRY(decode_progress(rest)));
-    } else if (word == "done") {
-      return decode_progress(rest);
-    } else {
-      return Error{word == "invalid" ? Code::kInvalid : Code::kFailed, rest};
-    }
-  }
 }
 
 }  // namespace
@@ -141,27 +99,16 @@ Result<> check_train_files(const TrainSettings& settings, const Cancelled& cance
 Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
                                     const Cancelled& cancelled) {
   TRY(check_train_files(settings, cancelled));  // or there is nothing to start for
-  if (job.servers == 0) return run_local_workers(job.threads, cancelled, training(settings, show, cancelled));
-  LocalClusterSpec spec;
-  spec.servers = job.servers;
-  spec.workers = job.workers * job.threads;
-  const auto cluster = TRY(LocalCluster::start(spec, cancelled));
-  std::vector<WorkerProcess> workers;
-  for (int i = 0; i < job.workers; ++i) workers.push_back(TRY(start_worker_process(job, *cluster)));
-  Outcomes<TrainProgress> outcomes;
-  {
-    std::vector<std::jthread> listeners;
-    for (int i = 0; i < job.workers; ++i) {
-      listeners.emplace_back([&, i] { outcomes.add(listen(*workers[i].lines, i, show, cancelled)); });
-    }
-  }
-  const auto outcome = outcomes.result();
-  if (!outcome) set_log_level(LogLevel::kSilent);  // what ends with it is no news
-  const TrainProgress progress = TRY(outcome);
-  for (const std::string& failure : outcomes.failures()) log_warning("{}; the others have done its work", failure);
-  for (WorkerProcess& worker : workers) (void)worker.process.wait(kWorkerEndTimeout);
-  TRY(cluster->wait());
-  return progress;
+  const WorkerCounts& counts = job.counts;
+  if (counts.servers == 0) return run_local_workers(counts.threads, cancelled, training(settings, show, cancelled));
+  std::vector<std::string> words{"train", "--as-worker", "--threads", std::to_string(counts.threads)};
+  std::ranges::copy(words_of(job.config), std::back_inserter(words));
+  if (job.resume) words.emplace_back("--resume");
+  const auto show_text = [&](const std::string& text) -> Result<> {
+    show(TRY(decode_progress(text)));
+    return {};
+  };
+  return decode_progress(TRY(run_worker_processes(counts, words, show_text, cancelled)));
 }
 
 }  // namespace pscloud

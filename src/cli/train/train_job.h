@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "cli/local/line_channel.h"
+#include "cli/local/worker_process.h"
 #include "cli/train/config_flags.h"
 #include "learn/batch_trainer.h"
 #include "learn/online_trainer.h"
@@ -14,9 +15,7 @@ namespace pscloud {
 // What to train, and on what.
 struct TrainJob {
   ConfigFlags config;
-  int servers = 0;  // processes; 0: all in this process
-  int workers = 0;  // processes
-  int threads = 1;  // that train, in this process or in each worker's
+  WorkerCounts counts;
   bool resume = false;
 };
 

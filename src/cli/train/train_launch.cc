@@ -5,6 +5,7 @@
 #include "cli/train/train_report.h"
 #include "io/config_file.h"
 #include "launch/job_certificates.h"
+#include "launch/job_file.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
@@ -22,21 +23,18 @@ RoleSpec node_spec(TaskRole role, int count, Variables environment) {
   return spec;
 }
 
-RoleSpec worker_spec(const TrainJob& job, const TrainOutput& output) {
-  std::vector<std::string> command{"pscloud", "train", "--threads", std::to_string(job.threads)};
+// What each worker is to do.
+std::vector<std::vector<std::string>> train_commands(const TrainJob& job, const TrainOutput& output) {
+  std::vector<std::string> command{"pscloud", "train", "--threads", std::to_string(job.counts.threads)};
   if (job.config.strict) command.emplace_back("--strict");
   if (job.resume) command.emplace_back("--resume");
   if (output.quiet) command.emplace_back("--quiet");
   if (output.json) command.emplace_back("--json");
-  RoleSpec spec;
-  spec.role = TaskRole::kWorker;
-  spec.count = job.workers;
-  spec.environment = {{kMetricsLinesVariable, "1"}};
-  spec.commands.assign(job.workers, command);
+  std::vector<std::vector<std::string>> commands(job.counts.workers, command);
   if (!output.tensorboard.empty()) {
-    spec.commands.front().insert(spec.commands.front().end(), {"--tensorboard", output.tensorboard});
+    commands.front().insert(commands.front().end(), {"--tensorboard", output.tensorboard});
   }
-  return spec;
+  return commands;
 }
 
 // A line of our log that tells of what is as it should be: "09:25:12.345 I server: ...".
@@ -47,28 +45,48 @@ bool is_information(std::string_view line) {
 
 }  // namespace
 
-Result<Job> train_launch_job(const TrainJob& train, const TrainOutput& output, const JobFlags& flags) {
+Result<Job> launch_job(const ConfigFlags& config_flags, const WorkerCounts& counts,
+                       std::vector<std::vector<std::string>> commands, const JobFlags& flags) {
   PS::LM::Config config;
-  TRY(read_config(train.config, config));
+  TRY(read_config(config_flags, config));
   Job job;
   job.framework = Framework::kPscloud;
   job.worker_may_fail = true;  // the others do its work
-  // A new worker finds its way into online training; in batch training each has its share from the beginning. When none
-  // is left the launcher ends the job, unless it has a machine for another one: the scheduler need not hurry.
+  // A new worker finds its way into what is shared part by part; in batch training each has its share from the
+  // beginning. When none is left the launcher ends the job, unless it has a machine for another one: the scheduler need
+  // not hurry.
   job.late_workers = !config.has_darlin();
   job.environment.emplace_back("PSCLOUD_RESTART_WAIT_MS", kWaitForWorkerMs);
   // Each thread of a worker is a worker to the scheduler.
-  Variables counts{{"PSCLOUD_WORKERS", std::to_string(train.workers * train.threads)}};
+  Variables expected{{"PSCLOUD_WORKERS", std::to_string(counts.workers * counts.threads)}};
   if (flags.workers_min > 0) {
-    counts.emplace_back("PSCLOUD_WORKERS_MIN", std::to_string(flags.workers_min * train.threads));
+    expected.emplace_back("PSCLOUD_WORKERS_MIN", std::to_string(flags.workers_min * counts.threads));
   }
-  job.roles.push_back(node_spec(TaskRole::kScheduler, 1, std::move(counts)));
-  job.roles.push_back(node_spec(TaskRole::kServer, train.servers, {{"PSCLOUD_MEMORY_MAX", kServerMemory}}));
-  job.roles.push_back(worker_spec(train, output));
+  job.roles.push_back(node_spec(TaskRole::kScheduler, 1, std::move(expected)));
+  job.roles.push_back(node_spec(TaskRole::kServer, counts.servers, {{"PSCLOUD_MEMORY_MAX", kServerMemory}}));
+  RoleSpec& worker = job.roles.emplace_back();
+  worker.role = TaskRole::kWorker;
+  worker.count = counts.workers;
+  worker.commands = std::move(commands);
   TRY(apply_job_flags(flags, job));
   if (wants_certificates(job)) TRY(add_certificates(job));
   job.roles.back().secrets.push_back({"train.conf", config_text(config), kConfigVariable, false});
   return job;
+}
+
+Result<Job> train_launch_job(const TrainJob& train, const TrainOutput& output, const JobFlags& flags) {
+  Job job = TRY(launch_job(train.config, train.counts, train_commands(train, output), flags));
+  job.roles.back().environment.emplace_back(kMetricsLinesVariable, "1");
+  return job;
+}
+
+int run_launched(Job job, RunJobOptions options, const ConfigFlags& config, bool json) {
+  TrainVoice voice;
+  options.look = [&voice](const TaskEvent& event) { return voice.look(event); };
+  options.usual_name = run_name_of({config.file});
+  // The result is what the workers say; a job that is only begun or planned has no other than its own.
+  options.json = json && (options.detach || options.plan || !options.controller.empty());
+  return run_job(std::move(job), options);
 }
 
 LineLook TrainVoice::look(const TaskEvent& event) {

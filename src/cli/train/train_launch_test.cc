@@ -23,9 +23,9 @@ class TrainLaunch : public testing::Test {
   TrainLaunch() : path_(testing::TempDir() + "train_launch_test.conf") {
     std::ofstream(path_) << "loss { type: LOGIT }";
     train_.config.file = path_;
-    train_.servers = 2;
-    train_.workers = 3;
-    train_.threads = 4;
+    train_.counts.servers = 2;
+    train_.counts.workers = 3;
+    train_.counts.threads = 4;
   }
   ~TrainLaunch() override { std::filesystem::remove(path_); }
 
