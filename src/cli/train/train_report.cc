@@ -25,11 +25,14 @@ std::string short_count(double count) {
 }
 
 // Rate, share done and time left, of examples that come from files.
-std::string examples_text(uint64_t examples, double rate, uint64_t bytes, uint64_t bytes_all, double seconds) {
-  std::string text = fmt::format("{} examples, {}/s", short_count(static_cast<double>(examples)), short_count(rate));
+std::string examples_text(double examples, double rate, uint64_t bytes, uint64_t bytes_all) {
+  std::string text = fmt::format("{} examples, {}/s", short_count(examples), short_count(rate));
   if (bytes == 0 || bytes_all == 0) return text;
   const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(bytes_all));
-  return text + fmt::format(", {:.0f}% done, {:.0f} s left", share * 100, seconds * (1 - share) / share);
+  text += fmt::format(", {:.0f}% done", share * 100);
+  // By the rate, not by the time so far: what is done may have been done before this run was resumed.
+  if (rate > 0) text += fmt::format(", {:.0f} s left", examples * (1 - share) / share / rate);
+  return text;
 }
 
 constexpr const char* kBatchHeader =
@@ -220,13 +223,14 @@ std::string validation_line(const OnlineProgress& progress) {
 }
 
 std::string live_line(const ReadProgress& progress) {
-  const double rate = static_cast<double>(progress.examples) / std::max(progress.seconds, 1e-9);
-  return examples_text(progress.examples, rate, progress.bytes, progress.bytes_all, progress.seconds);
+  const auto examples = static_cast<double>(progress.examples);
+  return examples_text(examples, examples / std::max(progress.seconds, 1e-9), progress.bytes, progress.bytes_all);
 }
 
 std::string live_line(const TrainProgress& progress, const TrainSettings& settings) {
   if (const auto* const online = std::get_if<OnlineProgress>(&progress)) {
-    return examples_text(online->examples, online->examples_per_s(), online->bytes, online->bytes_all, online->seconds);
+    return examples_text(static_cast<double>(online->examples), online->examples_per_s(), online->bytes,
+                         online->bytes_all);
   }
   using Stage = BatchProgress::Stage;
   const auto& batch = std::get<BatchProgress>(progress);

@@ -20,6 +20,7 @@ TEST(TrainReport, TheLiveLineHasRateShareAndTimeLeft) {
   EXPECT_EQ(live_line({.seconds = 10, .examples = 50, .bytes = 5000, .bytes_all = 4000}),
             "50 examples, 5/s, 100% done, 0 s left");
   EXPECT_EQ(live_line({.seconds = 10, .examples = 0, .bytes = 0, .bytes_all = 4000}), "0 examples, 0/s");
+  EXPECT_EQ(live_line({.seconds = 10, .examples = 0, .bytes = 1000, .bytes_all = 4000}), "0 examples, 0/s, 25% done");
 }
 
 TEST(TrainReport, OnlineTrainingHasTheSameLine) {
@@ -29,8 +30,16 @@ TEST(TrainReport, OnlineTrainingHasTheSameLine) {
   online.bytes = 1000;
   online.bytes_all = 4000;
   EXPECT_EQ(live_line(online, OnlineSettings()), "25.0k examples, 2.5k/s, 25% done, 30 s left");
+}
+
+TEST(TrainReport, WhatWasDoneBeforeItWasResumedMakesItNoFaster) {
+  OnlineProgress online;
+  online.seconds = 10;
+  online.examples = 25000;
   online.resumed = 20000;
-  EXPECT_EQ(live_line(online, OnlineSettings()), "25.0k examples, 500/s, 25% done, 30 s left");
+  online.bytes = 1000;
+  online.bytes_all = 4000;
+  EXPECT_EQ(live_line(online, OnlineSettings()), "25.0k examples, 500/s, 25% done, 150 s left");
 }
 
 TEST(TrainReport, BatchTrainingLoadsThenIterates) {
