@@ -19,6 +19,14 @@ enum class SlowWork : uint8_t {
   kAwait = 1,   // all wait for it: at the end of the work nobody is at it any more
 };
 
+// Who gets an item that nobody has had yet.
+enum class WorkDeal : uint8_t {
+  kFirstCome =
+      0,        // who asks first; but one that a worker has done in another pool is kept for it while there are others
+  kByRank = 1,  // in turn the workers that there are when the pool is made: the same in every run. Another gets it
+                // only if that one is gone, or has been at one item for very long
+};
+
 // Something to add to one place of a tally.
 struct Addend {
   uint32_t place = 0;

@@ -108,7 +108,7 @@ class Worker {
   // Work that the workers share out among them, under a name. The first to offer it makes it; false: it was made of
   // other items than these.
   virtual Result<bool> offer_work(std::string_view pool, std::span<const std::string> items,
-                                  SlowWork slow = SlowWork::kRepeat) = 0;
+                                  SlowWork slow = SlowWork::kRepeat, WorkDeal deal = WorkDeal::kFirstCome) = 0;
   // An item of it; nothing when all are done. Waits while others have the last ones: one of those that dies or is very
   // slow loses its item to whom waits.
   virtual Result<std::optional<WorkItem>> take_work(std::string_view pool) = 0;

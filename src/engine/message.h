@@ -96,6 +96,7 @@ struct OfferWorkMessage {
   std::string pool;
   std::vector<std::string> items;
   SlowWork slow = SlowWork::kRepeat;
+  WorkDeal deal = WorkDeal::kFirstCome;
 };
 
 // An item for the worker that asked, or none yet, or none any more, or the number of a pause.

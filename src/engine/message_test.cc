@@ -118,7 +118,10 @@ std::vector<Addend> any_addends() {
 }
 
 RC_GTEST_PROP(Message, OfferOfWorkComesBackAndNoPrefixOfItDoes, ()) {
-  OfferWorkMessage message{any_text(kNameBytesMax), {}, *rc::gen::element(SlowWork::kRepeat, SlowWork::kAwait)};
+  OfferWorkMessage message{any_text(kNameBytesMax),
+                           {},
+                           *rc::gen::element(SlowWork::kRepeat, SlowWork::kAwait),
+                           *rc::gen::element(WorkDeal::kFirstCome, WorkDeal::kByRank)};
   for (int i = *rc::gen::inRange(0, 5); i > 0; --i) message.items.push_back(any_text(kTextBytesMax));
   check_round_trip(message);
 }

@@ -45,6 +45,7 @@ SharedBuffer encode(const OfferWorkMessage& message) {
   writer.put(static_cast<uint32_t>(message.items.size()));
   for (const std::string& item : message.items) writer.put_text(item);
   writer.put(message.slow);
+  writer.put(message.deal);
   return writer.share();
 }
 
@@ -57,6 +58,7 @@ Result<OfferWorkMessage> decode(Bytes bytes) {
   message.items.resize(reader.get_count(sizeof(uint32_t)));
   for (std::string& item : message.items) item = reader.get_text(kTextBytesMax);
   message.slow = get_enum(reader, SlowWork::kRepeat, SlowWork::kAwait, known);
+  message.deal = get_enum(reader, WorkDeal::kFirstCome, WorkDeal::kByRank, known);
   TRY(finish(reader, known, "an offer of work"));
   return message;
 }

@@ -75,7 +75,7 @@ void add_messages(const Corpus& corpus) {
   add(5, "sync_reply", encode(SyncReplyMessage{7, 1, 64, {3, 4}}));
   add(6, "error", encode(ErrorMessage{Code::kNotFound, "no such table"}));
   add(7, "table_spec", encode(spec));
-  add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}, SlowWork::kAwait}));
+  add(8, "offer_work", encode(OfferWorkMessage{"train", {"part 0", "part 1"}, SlowWork::kAwait, WorkDeal::kByRank}));
   add(9, "taken", encode(TakenMessage{TakenMessage::State::kGiven, {1, "part 1", true}, "worker 1"}));
   add(10, "finish_work", encode(FinishWorkMessage{"train", 1, {{0, 1}, {3, 0.5}}, "sums"}));
   add(11, "yes", encode(YesNoMessage{true}));

@@ -20,7 +20,8 @@ uint64_t hash_of_item(const std::string& text) { return hash64(bytes_of(text)); 
 Result<SharedBuffer> JobBoard::serve(const Frame& frame, Time now) {
   const uint64_t session = frame.header.session;
   switch (frame.header.type) {
-    case FrameType::kOfferWork: return encode(YesNoMessage{TRY(offer(TRY(decode<OfferWorkMessage>(frame.bytes()))))});
+    case FrameType::kOfferWork:
+      return encode(YesNoMessage{TRY(offer(TRY(decode<OfferWorkMessage>(frame.bytes())), now))});
     case FrameType::kTakeWork: return encode(TRY(take(session, TRY(decode<TextMessage>(frame.bytes())).text, now)));
     case FrameType::kFinishWork:
       return encode(YesNoMessage{TRY(finish(session, TRY(decode<FinishWorkMessage>(frame.bytes())), now))});
@@ -35,20 +36,32 @@ void JobBoard::forget(uint64_t session) {
 }
 
 // Whoever comes first makes the pool.
-Result<bool> JobBoard::offer(OfferWorkMessage message) {
+Result<bool> JobBoard::offer(OfferWorkMessage message, Time now) {
   if (const auto found = pools_.find(message.pool); found != pools_.end()) {
     return found->second.was_made_of(message.items);
   }
   uint64_t bytes = 0;
   for (const std::string& item : message.items) bytes += item.size() + kEntryBytes;
   TRY(check_room(message.pool, bytes));
+  std::vector<uint64_t> homes = homes_of(message);
+  const WorkRules rules{message.slow, message.deal};
+  pools_.try_emplace(std::move(message.pool), std::move(message.items), rules, now, std::move(homes));
+  return true;
+}
+
+// Of each item the worker that it is kept for; 0: it is for anybody.
+std::vector<uint64_t> JobBoard::homes_of(const OfferWorkMessage& message) const {
   std::vector<uint64_t> homes;
+  if (message.deal == WorkDeal::kByRank) {
+    const std::vector<uint64_t> workers = workers_();
+    for (size_t i = 0; i < message.items.size(); ++i) homes.push_back(workers[i % workers.size()]);
+    return homes;
+  }
   for (const std::string& item : message.items) {
     const auto home = homes_.find(hash_of_item(item));
     homes.push_back(home == homes_.end() ? 0 : home->second);
   }
-  pools_.try_emplace(std::move(message.pool), std::move(message.items), message.slow, std::move(homes));
-  return true;
+  return homes;
 }
 
 Result<TakenMessage> JobBoard::take(uint64_t session, const std::string& pool, Time now) {

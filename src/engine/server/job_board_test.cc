@@ -33,7 +33,10 @@ class JobBoardTest : public testing::Test {
     return TRY(ask<TallyReplyMessage>(1, FrameType::kTally, message)).sums;
   }
 
-  JobBoard board_{[](uint64_t session) { return fmt::format("worker {}", session); }};
+  JobBoard board_{[](uint64_t session) { return fmt::format("worker {}", session); },
+                  [] {
+                    return std::vector<uint64_t>{7, 3};
+                  }};
 };
 
 TEST_F(JobBoardTest, TheFirstOfferMakesThePool) {
@@ -42,6 +45,15 @@ TEST_F(JobBoardTest, TheFirstOfferMakesThePool) {
   EXPECT_TRUE(offer("pool", {"a"}).value());
   EXPECT_FALSE(offer("pool", {"b"}).value());
   EXPECT_EQ(take(1, "pool")->item.text, "a");
+}
+
+TEST_F(JobBoardTest, DealsByRankWhoeverAsksFirst) {
+  const OfferWorkMessage dealt{"pool", {"a", "b", "c"}, SlowWork::kRepeat, WorkDeal::kByRank};
+  ASSERT_TRUE(ask<YesNoMessage>(3, FrameType::kOfferWork, dealt));
+  EXPECT_EQ(take(3, "pool")->item.text, "b");
+  EXPECT_EQ(take(3, "pool")->state, TakenMessage::State::kWait);
+  EXPECT_EQ(take(7, "pool")->item.text, "a");
+  EXPECT_EQ(take(7, "pool")->item.text, "c");
 }
 
 TEST_F(JobBoardTest, WorkThatDoesNotCountAddsNothing) {

@@ -28,7 +28,7 @@ ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transpor
       random_(random),
       metrics_(metrics),
       member_(options_.member, transport, clock, random, *this),
-      board_([this](uint64_t session) { return name_of(session); }),
+      board_([this](uint64_t session) { return name_of(session); }, [this] { return sessions_by_rank(); }),
       requests_(metrics.counter("pscloud_requests_total", "requests taken in")),
       repeated_(metrics.counter("pscloud_repeated_requests_total", "requests that had been taken in before")),
       pushed_rows_(metrics.counter("pscloud_pushed_rows_total", "rows updated by pushes")),
@@ -348,6 +348,13 @@ std::string ShardOwner::holding_back(uint32_t needed) const {
 std::string ShardOwner::name_of(uint64_t session) const {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? std::string("a worker that left") : found->second.info.name();
+}
+
+std::vector<uint64_t> ShardOwner::sessions_by_rank() const {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, session] : sessions_) ids.push_back(id);
+  std::ranges::sort(ids, {}, [&](uint64_t id) { return sessions_.at(id).info.rank; });
+  return ids;
 }
 
 void ShardOwner::send(LaneId lane, FrameType type, uint64_t session, uint64_t seq, SharedBuffer payload) {

@@ -132,6 +132,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   uint64_t table_bytes() const;
   std::string holding_back(uint32_t needed) const;
   std::string name_of(uint64_t session) const;
+  std::vector<uint64_t> sessions_by_rank() const;
   void schedule_wake();
 
   const Options options_;

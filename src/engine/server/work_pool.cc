@@ -11,6 +11,8 @@ namespace {
 // One that takes so much longer than others did is slow; but not before this time.
 constexpr int kSlowTimes = 4;
 constexpr Duration kSlowLeast = std::chrono::seconds(5);
+// What was dealt shall be where it is in every run, though a machine may have been busy with something else.
+constexpr Duration kSlowLeastIfDealt = std::chrono::seconds(30);
 
 std::vector<uint64_t> for_anybody_else(std::vector<uint64_t> homes, size_t items) {
   homes.resize(items);
@@ -18,9 +20,10 @@ std::vector<uint64_t> for_anybody_else(std::vector<uint64_t> homes, size_t items
 }
 }  // namespace
 
-WorkPool::WorkPool(std::vector<std::string> items, SlowWork slow, std::vector<uint64_t> homes)
+WorkPool::WorkPool(std::vector<std::string> items, const WorkRules& rules, Time now, std::vector<uint64_t> homes)
     : hash_(hash_of(items)),
-      slow_(slow),
+      rules_(rules),
+      made_(now),
       count_(items.size()),
       items_(items.size()),
       free_(for_anybody_else(std::move(homes), items.size())) {
@@ -46,17 +49,28 @@ TakenMessage WorkPool::take(uint64_t session, Time now, const std::function<std:
     return {.state = TakenMessage::State::kPause, .item = {.number = last_pause_, .text = {}}, .waiting_for = {}};
   }
   if (!paused_) {
-    if (const auto number = free_.take(session)) return give(*number, session, now);
+    auto number = free_.take(session);
+    if (!number) number = free_.take_kept([&](uint64_t other) { return may_lose(other, now); });
+    if (number) return give(*number, session, now);
   }
   if (done_ == count_) return {.state = TakenMessage::State::kEnd, .item = {}, .waiting_for = {}};
-  std::string names;
   for (const uint64_t number : held_) {
     const Item& item = items_[number];
     if (is_slow(item, now) && !item.held_by(session)) return give(number, session, now);
-    const std::string name = fmt::format("{} with item {}", name_of(item.holders.front().session), number);
-    if (names.size() + name.size() < kTextBytesMax) names += (names.empty() ? "" : ", ") + name;
   }
-  return {.state = TakenMessage::State::kWait, .item = {}, .waiting_for = names};
+  return {.state = TakenMessage::State::kWait, .item = {}, .waiting_for = holding_up(name_of)};
+}
+
+// Whom those wait for that get nothing.
+std::string WorkPool::holding_up(const std::function<std::string(uint64_t)>& name_of) const {
+  std::string names;
+  const auto add = [&](uint64_t session, uint64_t number) {
+    const std::string name = fmt::format("{} with item {}", name_of(session), number);
+    if (names.size() + name.size() < kTextBytesMax) names += (names.empty() ? "" : ", ") + name;
+  };
+  for (const uint64_t number : held_) add(items_[number].holders.front().session, number);
+  for (const auto& [session, numbers] : free_.kept()) add(session, numbers.front());
+  return names;
 }
 
 TakenMessage WorkPool::give(uint64_t number, uint64_t session, Time now) {
@@ -66,15 +80,30 @@ TakenMessage WorkPool::give(uint64_t number, uint64_t session, Time now) {
                      .waiting_for = {}};
   item.given = true;
   item.holders.push_back({session, now});
+  heard_[session] = now;
   held_.insert(number);
   return taken;
 }
 
 // Two at most are at it.
 bool WorkPool::is_slow(const Item& item, Time now) const {
-  if (slow_ == SlowWork::kAwait || paused_ || done_ == 0 || item.holders.size() != 1) return false;
+  if (rules_.slow == SlowWork::kAwait || paused_ || item.holders.size() != 1) return false;
+  return has_taken_long(item.holders.front().since, now);
+}
+
+// Unlike those that are done.
+bool WorkPool::has_taken_long(Time since, Time now) const {
+  if (done_ == 0) return false;
   const Duration usual = time_taken_ / static_cast<int64_t>(done_);
-  return now - item.holders.front().since > std::max(kSlowLeast, usual * kSlowTimes);
+  const Duration least = rules_.deal == WorkDeal::kByRank ? kSlowLeastIfDealt : kSlowLeast;
+  return now - since > std::max(least, usual * kSlowTimes);
+}
+
+// An item that is kept for it, to another.
+bool WorkPool::may_lose(uint64_t session, Time now) const {
+  if (rules_.deal == WorkDeal::kFirstCome) return true;
+  const auto heard = heard_.find(session);
+  return has_taken_long(heard == heard_.end() ? made_ : heard->second, now);
 }
 
 Result<bool> WorkPool::finish(uint64_t session, uint64_t number, Time now) {
@@ -84,6 +113,7 @@ Result<bool> WorkPool::finish(uint64_t session, uint64_t number, Time now) {
   const auto holder = std::ranges::find(item.holders, session, &Holder::session);
   if (holder == item.holders.end()) return invalid("item {} of the work was not given to this worker", number);
   time_taken_ += now - holder->since;
+  heard_[session] = now;
   item.done = true;
   item.holders.clear();
   held_.erase(number);
@@ -112,6 +142,7 @@ bool WorkPool::resume(uint64_t number) {
 
 void WorkPool::forget(uint64_t session) {
   free_.forget(session);
+  heard_.erase(session);
   for (auto at = held_.begin(); at != held_.end();) {
     const uint64_t number = *at;
     Item& item = items_[number];

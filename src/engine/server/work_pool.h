@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,12 +14,17 @@
 
 namespace pscloud {
 
+struct WorkRules {
+  SlowWork slow = SlowWork::kRepeat;
+  WorkDeal deal = WorkDeal::kFirstCome;
+};
+
 // Items of work that the workers of a job share out among them. Each counts as done once. One whose worker is gone is
 // given again, and so is one whose worker is much slower than the others once there is nothing else to do.
 class WorkPool {
  public:
   // `homes`: of each item the worker that it is kept for (work_queue.h); none: they are for anybody.
-  explicit WorkPool(std::vector<std::string> items, SlowWork slow = SlowWork::kRepeat,
+  explicit WorkPool(std::vector<std::string> items, const WorkRules& rules = {}, Time now = {},
                     std::vector<uint64_t> homes = {});
 
   // The items it was made of were these.
@@ -61,13 +67,18 @@ class WorkPool {
   static Hash128 hash_of(const std::vector<std::string>& items);
   TakenMessage give(uint64_t number, uint64_t session, Time now);
   bool is_slow(const Item& item, Time now) const;
+  bool has_taken_long(Time since, Time now) const;
+  bool may_lose(uint64_t session, Time now) const;
+  std::string holding_up(const std::function<std::string(uint64_t)>& name_of) const;
 
   const Hash128 hash_;
-  const SlowWork slow_;
+  const WorkRules rules_;
+  const Time made_;
   const size_t count_;
   std::vector<Item> items_;  // none once all are done
   WorkQueue free_;
-  std::set<uint64_t> held_;  // and not done
+  std::set<uint64_t> held_;         // and not done
+  std::map<uint64_t, Time> heard_;  // of workers: when they last began or ended an item
   size_t done_ = 0;
   bool paused_ = false;
   uint64_t last_pause_ = 0;

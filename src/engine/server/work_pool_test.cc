@@ -140,13 +140,66 @@ TEST_F(WorkPoolTest, TheEndCanBeAPauseFirst) {
 }
 
 TEST_F(WorkPoolTest, ItemsOfWorkThatAwaitsAreNeverGivenTwiceToTheLiving) {
-  WorkPool pool({"a", "b"}, SlowWork::kAwait);
+  WorkPool pool({"a", "b"}, {.slow = SlowWork::kAwait});
   pool.take(1, now_, worker_name);
   pool.take(2, now_, worker_name);
   EXPECT_TRUE(pool.finish(2, 1, now_).value());
   EXPECT_EQ(pool.take(2, now_ + std::chrono::hours(1), worker_name).state, State::kWait);
   pool.forget(1);
   EXPECT_EQ(pool.take(2, now_, worker_name).state, State::kGiven);
+}
+
+// Two workers, to which four items were dealt.
+class DealtWork : public WorkPoolTest {
+ protected:
+  TakenMessage take(uint64_t session) { return dealt_.take(session, now_, worker_name); }
+  Result<bool> finish(uint64_t session, uint64_t number) { return dealt_.finish(session, number, now_); }
+
+  WorkPool dealt_{{"a", "b", "c", "d"}, {.deal = WorkDeal::kByRank}, now_, {1, 2, 1, 2}};
+};
+
+TEST_F(DealtWork, GoesToNobodyElse) {
+  EXPECT_EQ(take(1).item.number, 0u);
+  EXPECT_TRUE(finish(1, 0).value());
+  EXPECT_EQ(take(1).item.number, 2u);
+  EXPECT_TRUE(finish(1, 2).value());
+  now_ = now_ + std::chrono::seconds(29);
+  const auto waiting = take(1);
+  EXPECT_EQ(waiting.state, State::kWait);
+  EXPECT_EQ(waiting.waiting_for, "worker 2 with item 1");
+  EXPECT_EQ(take(2).item.number, 1u);
+  EXPECT_EQ(take(1).waiting_for, "worker 2 with item 1, worker 2 with item 3");
+}
+
+TEST_F(DealtWork, GoesToOthersWhenItsWorkerIsGone) {
+  EXPECT_EQ(take(2).item.number, 1u);
+  dealt_.forget(2);
+  for (const uint64_t number : {0, 1, 2, 3}) {
+    const auto taken = take(1);
+    EXPECT_EQ(taken.item.number, number);
+    EXPECT_EQ(taken.item.repeated, number == 1);
+  }
+}
+
+TEST_F(DealtWork, GoesToOthersWhenItsWorkerIsVerySlow) {
+  EXPECT_EQ(take(1).item.number, 0u);
+  EXPECT_TRUE(finish(1, 0).value());
+  EXPECT_EQ(take(1).item.number, 2u);
+  EXPECT_TRUE(finish(1, 2).value());
+  EXPECT_EQ(take(2).item.number, 1u);
+  now_ = now_ + std::chrono::seconds(31);
+  EXPECT_EQ(take(1).item.number, 3u);
+  EXPECT_TRUE(finish(1, 3).value());
+  EXPECT_EQ(take(1).item.number, 1u);  // and the one that it is at, last
+}
+
+TEST_F(DealtWork, GoesToOthersWhenItsWorkerNeverBegins) {
+  EXPECT_EQ(take(1).item.number, 0u);
+  EXPECT_TRUE(finish(1, 0).value());
+  EXPECT_EQ(take(1).item.number, 2u);
+  EXPECT_TRUE(finish(1, 2).value());
+  now_ = now_ + std::chrono::seconds(31);
+  EXPECT_EQ(take(1).item.number, 3u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 std::vector<uint64_t> take_all(WorkQueue& queue, uint64_t session) {
   std::vector<uint64_t> taken;
   while (const auto number = queue.take(session)) taken.push_back(*number);
-  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.kept().empty());
   return taken;
 }
 
@@ -33,14 +33,22 @@ TEST(WorkQueue, EachGetsWhatItHadBefore) {
   EXPECT_EQ(queue.take(1), std::nullopt);
 }
 
-TEST(WorkQueue, WhoHasNothingLeftTakesFromTheEndOfWhoHasMost) {
+TEST(WorkQueue, WhatIsTakenFromOthersIsTheEndOfWhoHasMost) {
+  const auto anybody = [](uint64_t) { return true; };
   WorkQueue queue({1, 2, 2, 2, 1});
-  EXPECT_EQ(queue.take(3), 3u);
+  EXPECT_EQ(queue.take(3), std::nullopt);
+  EXPECT_EQ(queue.take_kept(anybody), 3u);
   EXPECT_EQ(queue.take(2), 1u);
-  EXPECT_EQ(queue.take(3), 4u);
+  EXPECT_EQ(queue.take_kept(anybody), 4u);
   EXPECT_EQ(queue.take(2), 2u);
-  EXPECT_EQ(queue.take(2), 0u);
-  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.take_kept(anybody), 0u);
+  EXPECT_EQ(queue.take_kept(anybody), std::nullopt);
+}
+
+TEST(WorkQueue, NothingIsTakenFromWhoMayNotLoseIt) {
+  WorkQueue queue({1, 2, 2});
+  EXPECT_EQ(queue.take_kept([](uint64_t session) { return session == 1; }), 0u);
+  EXPECT_EQ(queue.take_kept([](uint64_t session) { return session == 1; }), std::nullopt);
 }
 
 TEST(WorkQueue, WhatTheDeadHadIsForAnybody) {

@@ -181,7 +181,9 @@ void Script::share_work() {
 }
 
 void Script::offer_work(const std::vector<std::string>& items, SlowWork slow) {
-  const OfferWorkMessage offer{.pool = kPools[shared_], .items = items, .slow = slow};
+  // The first to offer decides.
+  const WorkDeal deal = random_.chance(0.5) ? WorkDeal::kByRank : WorkDeal::kFirstCome;
+  const OfferWorkMessage offer{.pool = kPools[shared_], .items = items, .slow = slow, .deal = deal};
   ask_board<YesNoMessage>(FrameType::kOfferWork, encode(offer), [this](const YesNoMessage& same) {
     if (!same.yes) violation_("the work is not that which was offered");
     take_work();

@@ -188,8 +188,10 @@ class WorkerImpl final : public Worker {
                   [&] { return slice_rows_to_set(table.id, spec, owners_, keys, floats, kind); });
   }
 
-  Result<bool> offer_work(std::string_view pool, std::span<const std::string> items, SlowWork slow) override {
-    const OfferWorkMessage message{.pool = std::string(pool), .items = {items.begin(), items.end()}, .slow = slow};
+  Result<bool> offer_work(std::string_view pool, std::span<const std::string> items, SlowWork slow,
+                          WorkDeal deal) override {
+    const OfferWorkMessage message{
+        .pool = std::string(pool), .items = {items.begin(), items.end()}, .slow = slow, .deal = deal};
     for (const std::string& item : items) {
       if (item.size() > kTextBytesMax)
         return invalid("an item of work has {} bytes, at most {}", item.size(), kTextBytesMax);
