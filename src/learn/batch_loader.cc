@@ -62,7 +62,8 @@ Result<LoadedExamples> BatchLoader::load(const std::string& pool, const ShowRead
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
   const std::vector<std::string> items = items_of_pass(TRY(cut_into_items(store_, files)), settings_.selection, 1);
-  TRY(worker_.offer_work(pool, items));
+  // The sums of floats are the same in two runs only if each worker has the same examples.
+  TRY(worker_.offer_work(pool, items, SlowWork::kRepeat, WorkDeal::kByRank));
   ReadMeter meter(worker_, pool + ", how far", selected_bytes(files, settings_.selection), show, clock_);
   LoadedExamples loaded;
   while (const auto item = TRY(worker_.take_work(pool))) {

@@ -15,17 +15,17 @@
 namespace pscloud {
 namespace {
 
-// Places in the tally of an iteration; behind them two for each worker, since there are no tallies of maxima.
+// Places in the tally of an iteration: whole numbers, and behind them some for each worker.
 enum IterationPlace : uint32_t {
-  kSumLoss,
   kSumExamples,
-  kSumPenalty,
   kSumKeys,
   kSumNonzero,
   kSumActive,
   kSumCheckpoint,  // not 0: it is time for one
   kOfWorkers
 };
+// Of each worker by itself: there are no tallies of maxima, and sums of fractions depend on who comes first.
+enum WorkerPlace : uint32_t { kWorkerBusy, kWorkerViolation, kWorkerLoss, kWorkerPenalty, kWorkerPlaces };
 constexpr uint32_t kRanksMax = 1024;
 constexpr std::chrono::seconds kBetweenIterating{1};  // when somebody is told
 
@@ -261,23 +261,23 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
   leaves_after_this_ = leaving_ && leaving_();
   const bool due = settings_.checkpoint.enabled() &&
                    (leaves_after_this_ || (worker_.is_first() && clock_.now() >= next_checkpoint_));
+  const uint32_t mine = kOfWorkers + rank * kWorkerPlaces;
   // One is added to tell zero from nobody.
-  const std::vector<Addend> addends = {{kSumLoss, descent().loss()},
-                                       {kSumExamples, static_cast<double>(descent().examples())},
-                                       {kSumPenalty, penalty},
+  const std::vector<Addend> addends = {{kSumExamples, static_cast<double>(descent().examples())},
                                        {kSumKeys, static_cast<double>(keys)},
                                        {kSumNonzero, static_cast<double>(nonzero)},
                                        {kSumActive, static_cast<double>(active)},
                                        {kSumCheckpoint, due ? 1.0 : 0.0},
-                                       {kOfWorkers + 2 * rank, 1 + std::exchange(busy_seconds_, 0)},
-                                       {kOfWorkers + 2 * rank + 1, blocks_ ? blocks_->take_violation() : 0}};
+                                       {mine + kWorkerBusy, 1 + std::exchange(busy_seconds_, 0)},
+                                       {mine + kWorkerViolation, blocks_ ? blocks_->take_violation() : 0},
+                                       {mine + kWorkerLoss, descent().loss()},
+                                       {mine + kWorkerPenalty, penalty}};
   const std::string name = fmt::format("{} of {}", progress_.iteration, named("iteration"));
   TRY(worker_.tally(name, addends, 0, 0));
   TRY(worker_.barrier());
-  const auto sums = TRY(worker_.tally(name, {}, 0, kOfWorkers + 2 * kRanksMax));
+  const auto sums = TRY(worker_.tally(name, {}, 0, kOfWorkers + kRanksMax * kWorkerPlaces));
   if (sums[kSumExamples] < static_cast<double>(progress_.examples)) return Outcome::kWorkerLost;
 
-  progress_.objective = sums[kSumLoss] + sums[kSumPenalty];
   progress_.keys = static_cast<uint64_t>(sums[kSumKeys]);
   progress_.nonzero = static_cast<uint64_t>(sums[kSumNonzero]);
   progress_.active = static_cast<uint64_t>(sums[kSumActive]);
@@ -285,13 +285,16 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
   checkpoint_due_ = sums[kSumCheckpoint] > 0;
   progress_.busy_min = std::numeric_limits<double>::max();
   progress_.busy_max = 0;
+  progress_.objective = 0;
   double violation = 0;
   for (uint32_t i = 0; i < kRanksMax; ++i) {
-    const double busy = sums[kOfWorkers + 2 * i] - 1;
+    const double* const of_worker = &sums[kOfWorkers + size_t{i} * kWorkerPlaces];
+    const double busy = of_worker[kWorkerBusy] - 1;
     if (busy < 0) continue;
+    progress_.objective += of_worker[kWorkerLoss] + of_worker[kWorkerPenalty];
     progress_.busy_min = std::min(progress_.busy_min, busy);
     progress_.busy_max = std::max(progress_.busy_max, busy);
-    violation = std::max(violation, sums[kOfWorkers + 2 * i + 1]);
+    violation = std::max(violation, of_worker[kWorkerViolation]);
   }
   next_threshold_ = violation / static_cast<double>(progress_.examples) * settings_.kkt_ratio;
   return Outcome::kDone;
@@ -330,7 +333,7 @@ Result<> BatchTrainer::write_weights() {
 
 Result<> BatchTrainer::save(const std::string& prefix) {
   TRY(worker_.barrier());  // all weights are there
-  TRY(save_model(worker_, {.weights = weights_}, store_, {settings_.model->format, prefix}));
+  TRY(save_model(worker_, {.weights = weights_}, store_, {settings_.model->format, prefix}, ModelOrder::kByKey));
   return {};
 }
 

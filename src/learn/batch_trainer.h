@@ -90,6 +90,7 @@ class BatchTrainer {
   Result<> prepare();
   Result<std::vector<uint8_t>> wanted(const Localizer& localizer);
   Result<std::vector<uint8_t>> find_keepers(std::span<const Key> keys);
+  Result<Table> agree(const char* name, std::span<const Key> keys, std::span<float> words);
   Result<bool> is_for_newton(std::span<const uint8_t> kept);
   Result<> arrange_rows(const Localizer& localizer, std::span<const Key> keys, std::span<const uint8_t> kept);
   Result<> arrange_columns(const Localizer& localizer, std::span<const uint8_t> common, std::span<const uint8_t> kept);

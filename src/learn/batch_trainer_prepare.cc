@@ -17,6 +17,8 @@
 namespace pscloud {
 namespace {
 
+constexpr uint64_t kAgreedAtATime = 1 << 24;  // keys of all workers together
+
 float start_weight(const StartWeights& start, Key key) {
   if (start.stddev == 0) return static_cast<float>(start.mean);
   return Random(mix_key(key)).normal(static_cast<float>(start.mean), static_cast<float>(start.stddev));
@@ -184,11 +186,8 @@ Result<std::vector<uint32_t>> BatchTrainer::find_blocks(const Localizer& localiz
   }
   // A key may stand in several groups: all workers must have it in the same block.
   if (loaded_.groups.size() > 1) {
-    const Table homes = TRY(worker_.create_table({.name = named("blocks"), .updater = {"assign"}}));
     std::vector<float> home(blocks.begin(), blocks.end());
-    if (!keys.empty()) TRY(worker_.push(homes, keys, home).wait());
-    TRY(worker_.barrier());
-    if (!keys.empty()) TRY(worker_.pull(homes, keys, home).wait());
+    TRY(agree("blocks", keys, home));
     std::ranges::transform(home, blocks.begin(), [](float block) { return static_cast<uint32_t>(block); });
   }
   return blocks;
@@ -209,15 +208,43 @@ Result<std::vector<uint8_t>> BatchTrainer::wanted(const Localizer& localizer) {
   return filter.is_common(localizer.keys());
 }
 
-// Several workers may have a key: the first of them to come speaks for it.
+// Several workers may have a key: one of them speaks for it.
 Result<std::vector<uint8_t>> BatchTrainer::find_keepers(std::span<const Key> keys) {
-  holders_ = TRY(worker_.create_table({.name = named("holders"), .updater = {"add"}}));
-  const std::vector<float> ones(keys.size(), 1);
-  std::vector<float> order(keys.size());
-  if (!keys.empty()) TRY(worker_.push_pull(holders_, keys, ones, order).wait());
+  const auto mine = static_cast<float>(worker_.rank() + 1);
+  std::vector<float> speakers(keys.size(), mine);
+  holders_ = TRY(agree("holders", keys, speakers));
   std::vector<uint8_t> kept(keys.size());
-  std::ranges::transform(order, kept.begin(), [](float one) { return one == 1 ? 1 : 0; });
+  std::ranges::transform(speakers, kept.begin(), [&](float speaker) { return speaker == mine ? 1 : 0; });
   return kept;
+}
+
+// Of each key all workers that have it then have the word of the last of them by rank, whoever came first.
+Result<Table> BatchTrainer::agree(const char* name, std::span<const Key> keys, std::span<float> words) {
+  const Table table =
+      TRY(worker_.create_table({.name = named(name), .updater = {"assign"}, .consistency = Consistency::bsp()}));
+  // Words wait at the servers until all have come: not for all keys at once. The workers know the same number.
+  uint64_t features = 0;
+  for (const auto& [group, count] : loaded_.groups) features += count.features;
+  const uint64_t slices = 1 + features / kAgreedAtATime;
+  std::vector<size_t> places;
+  std::vector<Key> some_keys;
+  std::vector<float> some_words;
+  for (uint64_t slice = 0; slice < slices; ++slice) {
+    places.clear();
+    some_keys.clear();
+    some_words.clear();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (slices > 1 && mix_key(keys[i]) % slices != slice) continue;
+      places.push_back(i);
+      some_keys.push_back(keys[i]);
+      some_words.push_back(words[i]);
+    }
+    if (!some_keys.empty()) TRY(worker_.push(table, some_keys, some_words).wait());
+    TRY(worker_.clock().wait());
+    if (!some_keys.empty()) TRY(worker_.pull(table, some_keys, some_words).wait());
+    for (size_t i = 0; i < places.size(); ++i) words[places[i]] = some_words[i];
+  }
+  return table;
 }
 
 // As they increase.

@@ -116,6 +116,38 @@ TEST_P(BatchTrainerTest, TellsHowFarItIsWhileItLoadsAndIterates) {
   EXPECT_EQ(told > 0, in_blocks);  // steps of all features together are too short for that
 }
 
+TEST_P(BatchTrainerTest, TwoRunsOfSeveralWorkersGiveTheSameBytes) {
+  for (int i = 0; i < 5; ++i) store_.put(fmt::format("train/{}", i), grouped_clicks(100 + 40 * i, 10 + i));
+  settings_.max_delay = 1;
+  const auto bytes = [&] {
+    const BatchProgress progress = train(3, 2);
+    return fmt::format("{} {} ", progress.objective, progress.iteration) + model() + model("model/x_S1");
+  };
+  const std::string first = bytes();
+  for (int run = 0; run < 2; ++run) EXPECT_EQ(bytes(), first);
+}
+
+// A key is of the group that it has in the last example of a worker; here it has another one at each.
+TEST_P(BatchTrainerTest, SoTheyDoIfAKeyIsOfSeveralGroups) {
+  for (const int group : {1, 2, 3}) {
+    std::string text;
+    for (int i = 0; i < 200; ++i) {
+      text += fmt::format("{};{} {} {};\n", (i * i + group) % 3 == 0 ? 1 : -1, group, i % 20, 20 + i % 7);
+    }
+    store_.put(fmt::format("grouped/{}", group), text);
+  }
+  settings_.files = {"grouped/.*"};
+  settings_.format = ExampleFormat::kSparseBinary;
+  settings_.descent.rule.lambda1 = 0.1;
+  settings_.random_order = false;
+  const auto bytes = [&] {
+    EXPECT_GT(train(3, 2).nonzero, 3u);
+    return model() + model("model/x_S1");
+  };
+  const std::string first = bytes();
+  for (int run = 0; run < 4; ++run) EXPECT_EQ(bytes(), first);
+}
+
 TEST_P(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   const double objective = train(1).objective;
   settings_.max_delay = 3;

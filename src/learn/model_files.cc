@@ -37,16 +37,16 @@ Result<> write_embedded(LocalEmbeddings& embedded, const ScannedRows& rows, Mode
 }
 
 Result<uint64_t> save_part(Worker& worker, const ModelTables& model, FileStore& store, const std::string& uri, int part,
-                           ModelFormat format) {
+                           ModelFormat format, ModelOrder order) {
   const uint32_t dim = model.embedded ? model.embedded->embeddings.spec.width : 0;
   const auto writer = make_model_writer(format, TRY(store.create(uri)), dim);
   std::optional<LocalEmbeddings> embedded;
   if (model.embedded) embedded.emplace(worker, *model.embedded);
   const bool also_zeros = model.embedded && !model.embedded->l1_shrink;  // they may have an embedding
-  TRY(scan_part(
-      worker, model.weights, part, also_zeros ? ScanKind::kAll : ScanKind::kNonzero, [&](const ScannedRows& rows) {
-        return embedded ? write_embedded(*embedded, rows, *writer) : writer->write(rows.keys, rows.floats, {});
-      }));
+  const auto scan = order == ModelOrder::kByKey ? scan_part_by_key : scan_part;
+  TRY(scan(worker, model.weights, part, also_zeros ? ScanKind::kAll : ScanKind::kNonzero, [&](const ScannedRows& rows) {
+    return embedded ? write_embedded(*embedded, rows, *writer) : writer->write(rows.keys, rows.floats, {});
+  }));
   TRY(writer->commit());
   return writer->weights();
 }
@@ -119,13 +119,14 @@ Result<LoadedModel> load(Worker& worker, const Table& weights, const FindEmbedde
 
 }  // namespace
 
-Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const ModelOutput& output) {
+Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const ModelOutput& output,
+                            ModelOrder order) {
   const std::string pool = fmt::format("save {:016x}", hash64(bytes_of(output.prefix)));  // a job may save several
   std::vector<std::string> items;
   for (int part = 0; part < worker.parts(); ++part) items.push_back(fmt::format("{}_S{}", output.prefix, part));
   TRY(share_work(worker, pool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t weights =
-        TRY(save_part(worker, model, store, item.text, static_cast<int>(item.number), output.format));
+        TRY(save_part(worker, model, store, item.text, static_cast<int>(item.number), output.format, order));
     if (item.number == 0) warn_of_others(store, output.prefix, worker.parts());
     return std::vector<Addend>{{0, static_cast<double>(weights)}};
   }));

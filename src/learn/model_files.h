@@ -10,9 +10,16 @@
 
 namespace pscloud {
 
+// How the weights of a file follow each other.
+enum class ModelOrder : uint8_t {
+  kAsTheyCame,  // to the servers
+  kByKey,       // takes memory for all weights of a part, at the worker that writes it
+};
+
 // A model in files: `<prefix>_S<n>` has the weights that are not zero, and the embeddings, of part n of the tables. The
 // workers share the writing: all call this, after the last push has arrived. Returns how many weights are not zero.
-Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const ModelOutput& output);
+Result<uint64_t> save_model(Worker& worker, const ModelTables& model, FileStore& store, const ModelOutput& output,
+                            ModelOrder order = ModelOrder::kAsTheyCame);
 
 struct LoadedModel {
   ModelTables tables;

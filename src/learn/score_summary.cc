@@ -18,6 +18,9 @@ static_assert(ScoreSummary::kPlaces == kSumBuckets + (2u << kBits));
 // -ln(1e-15): one example that a model is certain of, and wrong about, must not make the mean infinite.
 constexpr double kLossMax = 34.538776394910684;
 
+// Sums of losses are whole numbers of these: they are exact, so that it does not matter whose comes first.
+constexpr double kLossUnit = 0x1p-20;
+
 uint32_t bucket_of(float score) { return ordered_bits(score) >> (32 - kBits); }
 
 }  // namespace
@@ -50,8 +53,9 @@ void ScoreSummary::add(const ScoreSummary& other) {
 }
 
 std::vector<Addend> ScoreSummary::addends() const {
-  std::vector<Addend> addends = {
-      {kSumExamples, static_cast<double>(examples_)}, {kSumRight, static_cast<double>(right_)}, {kSumLoss, loss_}};
+  std::vector<Addend> addends = {{kSumExamples, static_cast<double>(examples_)},
+                                 {kSumRight, static_cast<double>(right_)},
+                                 {kSumLoss, std::round(loss_ / kLossUnit) * kLossUnit}};
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     const Bucket& bucket = buckets_[i];
     if (bucket.first_kind > 0) addends.push_back({kSumBuckets + 2 * i, static_cast<double>(bucket.first_kind)});

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/random.h"
@@ -105,7 +106,20 @@ TEST(ScoreSummary, ComesBackFromASumOfTallies) {
   EXPECT_EQ(both.examples(), 5u);
   EXPECT_EQ(both.auc(), first.auc());
   EXPECT_EQ(both.accuracy(), first.accuracy());
-  EXPECT_EQ(both.logloss(), first.logloss());
+  EXPECT_NEAR(both.logloss(), first.logloss(), 1e-6);
+}
+
+TEST(ScoreSummary, TalliesAddUpToTheSameLossInAnyOrder) {
+  std::vector<double> losses;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Scored scored = some_scores(100, seed);
+    ScoreSummary part;
+    part.add(scored.labels, scored.scores);
+    losses.push_back(part.addends()[2].value);
+  }
+  const double forth = std::accumulate(losses.begin(), losses.end(), 0.0);
+  EXPECT_EQ(forth, std::accumulate(losses.rbegin(), losses.rend(), 0.0));
+  EXPECT_GT(forth, 100);
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ class Checkpoint(unittest.TestCase):
         cls.model = cls.uninterrupted("train.conf")
 
     @classmethod
-    def uninterrupted(cls, *words):
-        cls.run_here("train", *words, "--servers", 2, "--workers", 1, "--quiet")
+    def uninterrupted(cls, *words, count=1):
+        cls.run_here("train", *words, "--servers", 2, "--workers", count, "--quiet")
         return cls.take_model()
 
     def setUp(self):
@@ -125,15 +125,17 @@ class Checkpoint(unittest.TestCase):
         self.assertEqual(self.take_model(), expected)
 
     def test_batch_training_goes_on_and_ends_in_the_same_bytes(self):
-        expected = self.uninterrupted("batch.conf")
-        self.run_until(2, config="batch.conf")
-        self.run_until(self.newest() + 3, "--resume", config="batch.conf")
-        before = self.newest()
-        summary, _ = self.finish("--resume", config="batch.conf")
-        self.assertEqual(summary["examples"], EXAMPLES)
-        self.assertGreater(summary["iterations"], before)
-        self.assertEqual(self.take_model(), expected)
-        self.assertEqual(list((self.folder / "ck").iterdir()), [])
+        for count in [1, 3]:
+            with self.subTest(workers=count):
+                expected = self.uninterrupted("batch.conf", count=count)
+                self.run_until(2, config="batch.conf", count=count)
+                self.run_until(self.newest() + 3, "--resume", config="batch.conf", count=count)
+                before = self.newest()
+                summary, _ = self.finish("--resume", config="batch.conf", count=count)
+                self.assertEqual(summary["examples"], EXAMPLES)
+                self.assertGreater(summary["iterations"], before)
+                self.assertEqual(self.take_model(), expected)
+                self.assertEqual(list((self.folder / "ck").iterdir()), [])
 
     def test_batch_training_goes_on_with_other_workers(self):
         self.run_until(3, config="batch.conf", count=2)
