@@ -17,7 +17,7 @@
 namespace pscloud {
 namespace {
 
-constexpr uint64_t kAgreedAtATime = 1 << 24;  // keys of all workers together
+constexpr uint64_t kAgreedAtATime = 1 << 24;  // keys of all workers together, at most
 
 float start_weight(const StartWeights& start, Key key) {
   if (start.stddev == 0) return static_cast<float>(start.mean);
@@ -218,32 +218,22 @@ Result<std::vector<uint8_t>> BatchTrainer::find_keepers(std::span<const Key> key
   return kept;
 }
 
-// Of each key all workers that have it then have the word of the last of them by rank, whoever came first.
+// Of each key all workers that have it then have the same word: that of one of them, in each run of the same one.
 Result<Table> BatchTrainer::agree(const char* name, std::span<const Key> keys, std::span<float> words) {
   const Table table =
       TRY(worker_.create_table({.name = named(name), .updater = {"assign"}, .consistency = Consistency::bsp()}));
-  // Words wait at the servers until all have come: not for all keys at once. The workers know the same number.
+  // Words wait at the servers until a clock ends: not all of them at once. All workers know the same number of
+  // features.
   uint64_t features = 0;
   for (const auto& [group, count] : loaded_.groups) features += count.features;
-  const uint64_t slices = 1 + features / kAgreedAtATime;
-  std::vector<size_t> places;
-  std::vector<Key> some_keys;
-  std::vector<float> some_words;
-  for (uint64_t slice = 0; slice < slices; ++slice) {
-    places.clear();
-    some_keys.clear();
-    some_words.clear();
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (slices > 1 && mix_key(keys[i]) % slices != slice) continue;
-      places.push_back(i);
-      some_keys.push_back(keys[i]);
-      some_words.push_back(words[i]);
-    }
-    if (!some_keys.empty()) TRY(worker_.push(table, some_keys, some_words).wait());
+  const uint64_t clocks = 1 + features / kAgreedAtATime;
+  for (uint64_t clock = 0; clock < clocks; ++clock) {
+    const size_t begin = keys.size() * clock / clocks;
+    const size_t count = keys.size() * (clock + 1) / clocks - begin;
+    if (count > 0) TRY(worker_.push(table, keys.subspan(begin, count), words.subspan(begin, count)).wait());
     TRY(worker_.clock().wait());
-    if (!some_keys.empty()) TRY(worker_.pull(table, some_keys, some_words).wait());
-    for (size_t i = 0; i < places.size(); ++i) words[places[i]] = some_words[i];
   }
+  if (!keys.empty()) TRY(worker_.pull(table, keys, words).wait());
   return table;
 }
 

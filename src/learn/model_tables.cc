@@ -10,12 +10,16 @@ std::vector<Table> tables_of(const ModelTables& model) {
 }
 
 Result<ModelTables> create_model(Worker& worker, const TableSpec& weights,
-                                 const std::optional<EmbeddingSettings>& settings) {
-  ModelTables model{.weights = TRY(worker.create_table(weights)), .embedded = {}};
+                                 const std::optional<EmbeddingSettings>& settings, const Consistency& consistency) {
+  const auto create = [&](TableSpec spec) {
+    spec.consistency = consistency;
+    return worker.create_table(spec);
+  };
+  ModelTables model{.weights = TRY(create(weights)), .embedded = {}};
   if (!settings) return model;
   EmbeddingTables& embedded = model.embedded.emplace();
-  embedded.embeddings = TRY(worker.create_table(settings->table));
-  if (settings->counts) embedded.counts = TRY(worker.create_table(*settings->counts));
+  embedded.embeddings = TRY(create(settings->table));
+  if (settings->counts) embedded.counts = TRY(create(*settings->counts));
   embedded.threshold = static_cast<float>(settings->threshold);
   embedded.l1_shrink = settings->l1_shrink;
   return model;

@@ -28,6 +28,6 @@ std::vector<Table> tables_of(const ModelTables& model);
 
 // Makes its tables, or finds them.
 Result<ModelTables> create_model(Worker& worker, const TableSpec& weights,
-                                 const std::optional<EmbeddingSettings>& settings);
+                                 const std::optional<EmbeddingSettings>& settings, const Consistency& consistency = {});
 
 }  // namespace pscloud

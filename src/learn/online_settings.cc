@@ -91,6 +91,7 @@ Result<OnlineSettings> online_settings(const Config& config) {
   settings.cache_passes = sgd.cache_passes();
   settings.ahead_bytes_max = TRY(megabytes_of(sgd.data_buf(), "async_sgd.data_buf"));
   settings.max_delay = TRY(at_least(sgd.max_delay(), 0, "async_sgd.max_delay"));
+  settings.synchronous = sgd.synchronous();
   settings.report_seconds = TRY(at_least(sgd.report_interval(), 1, "async_sgd.report_interval"));
   return settings;
 }

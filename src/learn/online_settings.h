@@ -39,6 +39,7 @@ struct OnlineSettings {
   uint32_t minibatch = 1000;          // examples
   uint32_t passes = 1;                // over the data
   uint32_t max_delay = 0;             // minibatches begun before an earlier one's push has arrived
+  bool synchronous = false;           // all workers go in step: the model is the same in each run
   std::string cache_prefix;           // what was read is kept in files of these names, for the next run too; or not
   bool cache_passes = true;           // without them: in a temporary place, if it is wanted again in this run
   uint64_t ahead_bytes_max = 1'000'000'000;  // of a distant file, that are read ahead

@@ -36,9 +36,6 @@ static_assert(kDonePlaces == kProgressPlaces);
 constexpr const char* kProgress = "progress";
 constexpr const char* kCheckpoints = "checkpoints";  // how many were begun
 
-// Places in the tally of a pass; the last for each part of the data.
-enum PassPlace : uint32_t { kPassExamples, kPassDone };
-
 }  // namespace
 
 std::optional<double> OnlineProgress::update_ratio() const {
@@ -59,16 +56,18 @@ OnlineTrainer::OnlineTrainer(Worker& worker, FileStore& store, FileStore* scratc
       next_count_(start_) {}
 
 Result<OnlineProgress> OnlineTrainer::run() {
+  if (settings_.synchronous) steps_ = TRY(LockStep::make(worker_));
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
   progress_.bytes_all = selected_bytes(files, settings_.selection) * settings_.passes;
   const OnlineData data = TRY(online_data(store_, files, settings_.selection));
   const std::vector<std::string> validation = TRY(validation_parts(worker_, store_, settings_.validation));
 
-  model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings));
+  const Consistency consistency = settings_.synchronous ? Consistency::bsp() : Consistency::async();
+  model_ = TRY(create_model(worker_, settings_.table, settings_.embeddings, consistency));
   if (model_.embedded) progress_.dim = model_.embedded->embeddings.spec.width;
   if (settings_.tail.frequency > 0) {
-    tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells));
+    tail_ = TRY(TailFilter::make(worker_, "tail counts", settings_.tail, settings_.tail_cells, consistency));
   }
   start_at_ = TRY(start_online(worker_, store_, settings_, model_, kept_tables(), data));
   if (start_at_.sums.empty()) start_at_.sums.resize(kDonePlaces);
@@ -79,10 +78,15 @@ Result<OnlineProgress> OnlineTrainer::run() {
       worker_, model_, store_, settings_, [this](const MinibatchReport& one) { return note(one); }, cache());
   if (tail_) online_->leave_out_tail(&*tail_);
   online_->measure_next_push();
+  if (steps_) {
+    online_->go_in_step(&*steps_);
+    last_checkpoint_ = start_at_.checkpoint;
+    ranks_ = TRY(steps_->end_round({})).ranks;
+  }
   set_next_checkpoint();
   for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
     const Time begin = clock_.now();
-    TRY(train_pass(pass, data));
+    TRY(steps_ ? train_rounds(pass, data) : train_pass(pass, data));
     if (different_ == 0) {
       TRY(report());  // for the bad lines of all workers
       return no_examples("training_data", progress_.bad_lines);
@@ -96,7 +100,9 @@ Result<OnlineProgress> OnlineTrainer::run() {
     }
   }
   if (settings_.model) {
-    progress_.nonzero = TRY(save_model(worker_, model_, store_, *settings_.model));
+    // In step the model is the same in each run, and so shall its files be.
+    const ModelOrder order = steps_ ? ModelOrder::kByKey : ModelOrder::kAsTheyCame;
+    progress_.nonzero = TRY(save_model(worker_, model_, store_, *settings_.model, order));
     if (settings_.checkpoint.enabled()) TRY(remove_checkpoints(worker_, store_, settings_.checkpoint));
   } else {
     TRY(count_weights());
@@ -107,16 +113,23 @@ Result<OnlineProgress> OnlineTrainer::run() {
   return progress_;
 }
 
-Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
-  const std::string pool = fmt::format("pass {}", pass);
-  const std::vector<std::string> parts = items_of_pass(data.parts, {.shuffle = settings_.selection.shuffle}, pass);
-  std::vector<std::string> items;
-  std::vector<uint32_t> numbers;  // of these among all parts
-  for (uint32_t i = 0; i < parts.size(); ++i) {
-    if (pass == start_at_.pass && !start_at_.done.empty() && start_at_.done[i]) continue;
-    items.push_back(parts[i]);
-    numbers.push_back(i);
+std::string OnlineTrainer::pass_name(uint32_t pass) { return fmt::format("pass {}", pass); }
+
+// The numbers of those that are not done, among all parts.
+std::vector<uint32_t> OnlineTrainer::parts_left(uint32_t pass, size_t parts) const {
+  std::vector<uint32_t> left;
+  for (uint32_t i = 0; i < parts; ++i) {
+    if (pass != start_at_.pass || start_at_.done.empty() || !start_at_.done[i]) left.push_back(i);
   }
+  return left;
+}
+
+Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
+  const std::string pool = pass_name(pass);
+  const std::vector<std::string> parts = items_of_pass(data.parts, {.shuffle = settings_.selection.shuffle}, pass);
+  const std::vector<uint32_t> numbers = parts_left(pass, parts.size());
+  std::vector<std::string> items;
+  for (const uint32_t number : numbers) items.push_back(parts[number]);
   const auto train_one = [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t before = examples_;
     TRY(train_part(TRY(part_of_text(item.text)), pass));
@@ -138,12 +151,17 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
     return left;
   };
   TRY(share_work(worker_, pool, items, train_one, sharing));
-  if (left) {
-    TRY(worker_.give_up(kMachineGoes));
-    return job_failed("left before the end: {}", kMachineGoes);
-  }
-  // Each part adds to this once, whoever has done it, and however often.
-  different_ += static_cast<uint64_t>(TRY(worker_.tally(pool, {}, kPassExamples, 1)).front());
+  return left ? leave_early() : count_different(pass);
+}
+
+Result<> OnlineTrainer::leave_early() {
+  TRY(worker_.give_up(kMachineGoes));
+  return job_failed("left before the end: {}", kMachineGoes);
+}
+
+// After a pass. Each part has added to this once, whoever has done it, and however often.
+Result<> OnlineTrainer::count_different(uint32_t pass) {
+  different_ += static_cast<uint64_t>(TRY(worker_.tally(pass_name(pass), {}, kPassExamples, 1)).front());
   return {};
 }
 
@@ -159,10 +177,15 @@ CachePlace OnlineTrainer::cache() const {
   return {scratch_};
 }
 
-// One of the workers decides, while it has a part: the pause comes when all have done theirs. So does one that leaves.
+// One of the workers decides. So does one that leaves.
+bool OnlineTrainer::is_checkpoint_due() const {
+  if (!settings_.checkpoint.enabled()) return false;
+  return is_leaving() || (clock_.now() >= next_checkpoint_ && worker_.is_first());
+}
+
+// While this worker has a part: the pause comes when all have done theirs.
 Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
-  const bool due = is_leaving() || (clock_.now() >= next_checkpoint_ && worker_.is_first());
-  if (!settings_.checkpoint.enabled() || !due) return {};
+  if (!is_checkpoint_due()) return {};
   const std::vector<Addend> one{{0, 1}};
   const auto drawn = static_cast<uint64_t>(TRY(worker_.tally(kCheckpoints, one, 0, 1)).front());
   TRY(worker_.pause_work(pool, start_at_.checkpoint + drawn));
@@ -178,7 +201,7 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
   const auto describe = [&](PS::LM::Checkpoint& checkpoint) -> Result<> {
     const size_t parts = data.parts.size();
     const auto count = kPassDone + static_cast<uint32_t>(parts);
-    const std::vector<double> of_pass = TRY(worker_.tally(fmt::format("pass {}", pass), {}, 0, count));
+    const std::vector<double> of_pass = TRY(worker_.tally(pass_name(pass), {}, 0, count));
     OnlinePosition position{
         .checkpoint = number, .pass = pass, .done = {}, .sums = {}, .different = 0, .early = early_};
     position.different = different_ + static_cast<uint64_t>(of_pass[kPassExamples]);

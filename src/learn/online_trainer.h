@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "learn/bad_lines.h"
+#include "learn/lock_step.h"
 #include "learn/online_settings.h"
 #include "learn/online_start.h"
 #include "learn/online_worker.h"
@@ -67,9 +68,19 @@ class OnlineTrainer {
   Result<OnlineProgress> run();
 
  private:
+  // Places in the tally of a pass; the last for each part of the data.
+  enum PassPlace : uint32_t { kPassExamples, kPassDone };
+
   Result<> train_pass(uint32_t pass, const OnlineData& data);
+  Result<> train_rounds(uint32_t pass, const OnlineData& data);
+  Result<> train_one(uint32_t pass, uint32_t number, const std::string& part);
+  std::vector<uint32_t> parts_left(uint32_t pass, size_t parts) const;
+  Result<> count_different(uint32_t pass);
+  Result<> leave_early();
+  static std::string pass_name(uint32_t pass);
   Result<> train_part(const FilePart& part, uint32_t pass);
   Result<> pause_if_due(const std::string& pool);
+  bool is_checkpoint_due() const;
   bool is_leaving() const { return leaving_ && leaving_(); }
   void set_next_checkpoint();
   Result<> write_down(uint64_t number, uint32_t pass, const OnlineData& data);
@@ -99,6 +110,9 @@ class OnlineTrainer {
   OnlinePosition start_at_;
   EarlyStop early_;
   uint64_t different_ = 0;              // examples in the passes that are over, each once in a pass
+  std::optional<LockStep> steps_;       // of synchronous training,
+  std::vector<uint32_t> ranks_;         // and who takes part in its next round
+  uint64_t last_checkpoint_ = 0;        // the number of it, then
   std::optional<OnlineWorker> online_;  // once there are tables
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples

@@ -169,7 +169,7 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
   minibatch.gradient.resize(minibatch.weights.size());
   sum_gradient(rows, columns, scores, minibatch.gradient);
-  if (minibatch.pulled && std::exchange(measure_, false)) {
+  if (minibatch.pulled && steps_ == nullptr && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
     minibatch.pushed = worker_.push_pull(model_.weights, keys, minibatch.gradient, minibatch.updated);
   } else if (minibatch.pulled) {
@@ -178,6 +178,7 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   if (minibatch.embedded) {
     minibatch.embedded->push_gradient(rows, columns, scores, *settings_.embeddings, random_);
   }
+  if (steps_ != nullptr) steps_->end_minibatch();
   return report_(report);
 }
 

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "data/minibatch_reader.h"
 #include "learn/local_embeddings.h"
+#include "learn/lock_step.h"
 #include "learn/model_tables.h"
 #include "learn/online_settings.h"
 #include "learn/tail_filter.h"
@@ -59,7 +60,11 @@ class OnlineWorker {
   // is there from its first time after enough. Borrowed.
   void leave_out_tail(TailFilter* filter) { tail_ = filter; }
 
-  // Looks at what the next push does, which costs a little; last_change() tells when it is there.
+  // Ends a clock with each minibatch from now on. Borrowed.
+  void go_in_step(LockStep* steps) { steps_ = steps; }
+
+  // Looks at what the next push does, which costs a little; last_change() tells when it is there. Not in
+  // step: a push takes effect with those of others.
   void measure_next_push() { measure_ = true; }
   const WeightChange& last_change() const { return last_change_; }
 
@@ -94,6 +99,7 @@ class OnlineWorker {
   MinibatchReader reader_;
   NumberedRows next_;  // read, and not begun
   TailFilter* tail_ = nullptr;
+  LockStep* steps_ = nullptr;
   DataPass pass_;
   std::vector<Key> kept_keys_;  // while features are left out
   std::vector<uint32_t> kept_columns_;

@@ -14,10 +14,11 @@ std::vector<float> occurrences(size_t keys, std::span<const uint32_t> columns) {
 }  // namespace
 
 Result<TailFilter> TailFilter::make(Worker& worker, const std::string& name, const TailSettings& settings,
-                                    uint64_t cells) {
+                                    uint64_t cells, const Consistency& consistency) {
   // Each server has some.
   const uint64_t rows = std::max(static_cast<uint64_t>(worker.parts()), cells);
-  TableSpec spec{.name = name, .kind = TableKind::kSketch, .rows = rows, .hashes = settings.hashes};
+  const TableSpec spec{
+      .name = name, .kind = TableKind::kSketch, .rows = rows, .hashes = settings.hashes, .consistency = consistency};
   return TailFilter(worker, TRY(worker.create_table(spec)), settings.frequency);
 }
 

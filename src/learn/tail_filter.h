@@ -22,7 +22,8 @@ class TailFilter {
   static constexpr uint32_t kFrequencyMax = 253;
 
   // The same in all workers. `cells`: bytes of all servers together.
-  static Result<TailFilter> make(Worker& worker, const std::string& name, const TailSettings& settings, uint64_t cells);
+  static Result<TailFilter> make(Worker& worker, const std::string& name, const TailSettings& settings, uint64_t cells,
+                                 const Consistency& consistency = {});
 
   const Table& counts() const { return counts_; }
 

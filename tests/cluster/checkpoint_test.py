@@ -32,6 +32,9 @@ loss { type: LOGIT }
 penalty { type: L1 lambda: 1 }
 darlin { max_pass_of_data: 30 epsilon: 1e-9 max_block_delay: 1 }
 """
+# Workers that go in step.
+TOGETHER = ["--set", "async_sgd.synchronous=true", "--set", "async_sgd.max_delay=1"]
+RUN_SECONDS = 3 * SECONDS  # a whole run, in six processes
 CHECKPOINTS = ["--set", "checkpoint.folder=ck", "--set", "checkpoint.every_seconds=0"]
 
 
@@ -58,7 +61,7 @@ class Checkpoint(unittest.TestCase):
     @classmethod
     def run_here(cls, *words):
         return subprocess.run([PSCLOUD, *map(str, words)], cwd=cls.folder, check=True, capture_output=True, text=True,
-                              timeout=SECONDS)
+                              timeout=RUN_SECONDS)
 
     @classmethod
     def take_model(cls):
@@ -87,19 +90,19 @@ class Checkpoint(unittest.TestCase):
     def run_until(self, number, *flags, **how):
         """Then kills whatever the command has started, all at once, and the command itself."""
         process = self.start(*flags, **how)
-        until(lambda: self.newest() >= number or process.poll() is not None, f"checkpoint {number}")
+        until(lambda: self.newest() >= number or process.poll() is not None, f"checkpoint {number}", RUN_SECONDS)
         self.assertIsNone(process.poll(), "it ended before it was killed")
         for pid in [process.pid, *children(process.pid)]:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass  # one that saw the others end
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=RUN_SECONDS)
         self.assertEqual(self.take_model(), [])
 
     def finish(self, *flags, **how):
         process = self.start(*flags, **how)
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=RUN_SECONDS)
         self.assertEqual(process.returncode, 0, err)
         return json.loads(out), err
 
@@ -137,6 +140,17 @@ class Checkpoint(unittest.TestCase):
                 self.assertEqual(self.take_model(), expected)
                 self.assertEqual(list((self.folder / "ck").iterdir()), [])
 
+    def test_workers_in_step_go_on_and_end_in_the_same_bytes(self):
+        expected = self.uninterrupted("train.conf", *TOGETHER, count=3)
+        self.run_until(2, *TOGETHER, count=3)
+        self.run_until(self.newest() + 2, *TOGETHER, "--resume", count=3)
+        summary, _ = self.finish(*TOGETHER, "--resume", count=3)
+        self.assertEqual(summary["examples"], 2 * EXAMPLES)
+        self.assertEqual(summary["repeated"], 0)
+        self.assertGreater(summary["resumed"], 0)
+        self.assertEqual(self.take_model(), expected)
+        self.assertEqual(list((self.folder / "ck").iterdir()), [])
+
     def test_batch_training_goes_on_with_other_workers(self):
         self.run_until(3, config="batch.conf", count=2)
         summary, _ = self.finish("--resume", config="batch.conf", count=3)
@@ -156,12 +170,18 @@ class Checkpoint(unittest.TestCase):
         self.assertEqual(self.take_model(), self.model)
 
     def test_a_worker_that_dies_holds_no_checkpoint_up(self):
-        process = self.start(count=3)
-        until(lambda: self.newest() >= 2, "a checkpoint")
+        for flags in [[], TOGETHER]:
+            with self.subTest(flags=flags):
+                self.die_between_checkpoints(*flags)
+
+    def die_between_checkpoints(self, *flags):
+        process = self.start(*flags, count=3)
+        until(lambda: self.newest() >= 2, "a checkpoint", RUN_SECONDS)
         os.kill(train_workers(process.pid)[0], signal.SIGKILL)
         at_death = self.newest()
-        until(lambda: self.newest() > at_death + 1 or process.poll() is not None, "another checkpoint")
-        out, err = process.communicate(timeout=SECONDS)
+        until(lambda: self.newest() > at_death + 1 or process.poll() is not None, "another checkpoint",
+              RUN_SECONDS)
+        out, err = process.communicate(timeout=RUN_SECONDS)
         self.assertEqual(process.returncode, 0, err)
         summary = json.loads(out)
         self.assertEqual(summary["examples"] - summary["repeated"], 2 * EXAMPLES)
