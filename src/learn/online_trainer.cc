@@ -146,7 +146,9 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
   }
   // It goes when it has no part, and after the checkpoint that it has asked for.
   bool left = false;
-  sharing.leaves = [&] {
+  sharing.leaves = [&](bool has_item) {
+    // Nothing is given before the pause that it has asked for is over: the others were quicker with the checkpoint.
+    if (has_item) kept_before_leaving_ |= asked_before_leaving_;
     left = is_leaving() && (!settings_.checkpoint.enabled() || kept_before_leaving_);
     return left;
   };
@@ -188,7 +190,9 @@ Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
   if (!is_checkpoint_due()) return {};
   const std::vector<Addend> one{{0, 1}};
   const auto drawn = static_cast<uint64_t>(TRY(worker_.tally(kCheckpoints, one, 0, 1)).front());
+  const bool leaving = is_leaving();
   TRY(worker_.pause_work(pool, start_at_.checkpoint + drawn));
+  asked_before_leaving_ = leaving;
   return {};
 }
 

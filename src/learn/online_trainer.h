@@ -104,7 +104,8 @@ class OnlineTrainer {
   Time next_report_;
   Time next_count_;
   Time next_checkpoint_;
-  bool kept_before_leaving_ = false;  // there is a checkpoint of all that it has done
+  bool asked_before_leaving_ = false;  // for the next checkpoint, or another has
+  bool kept_before_leaving_ = false;   // there is a checkpoint of all that it has done
   ModelTables model_;
   std::optional<TailFilter> tail_;
   OnlinePosition start_at_;

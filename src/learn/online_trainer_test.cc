@@ -21,7 +21,9 @@
 namespace pscloud {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 struct Clicks {
   std::string text;
@@ -332,6 +334,41 @@ TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   const auto strict = other.worker();
   EXPECT_EQ(train(*strict, store).error().message, "train/a:101: the value of key 3 is no number");
   EXPECT_TRUE(strict->leave());
+}
+
+TEST_F(OnlineTrainerTest, AWorkerThatLeavesWaitsForOneCheckpointThoughOthersAreQuickerToWriteIt) {
+  MemoryStore store({}, 1 << 20);
+  for (int i = 0; i < 20; ++i) store.put(fmt::format("train/{}", i), some_clicks(20, i).text);
+  settings_.checkpoint.folder = "ck";
+  settings_.checkpoint.every_seconds = 3600;
+  const TestingCluster cluster({.workers = 2});
+  std::atomic<bool> gone = false;
+  cluster.run_workers([&](Worker& worker) {
+    if (worker.rank() == 1) {
+      const auto left = OnlineTrainer(
+                            worker, store, nullptr, settings_, [](const OnlineProgress&) {}, [] { return true; })
+                            .run();
+      gone = true;
+      ASSERT_FALSE(left);
+      EXPECT_THAT(left.error().message, HasSubstr("its machine is taken away"));
+      std::vector<std::string> names;
+      const auto files = store.list("ck");
+      ASSERT_TRUE(files);
+      for (const FileInfo& file : *files) names.push_back(file.uri);
+      EXPECT_THAT(names, Contains(HasSubstr("checkpoint-1")));
+      EXPECT_THAT(names, Not(Contains(HasSubstr("checkpoint-2"))));
+      return;
+    }
+    // The other one is done long before, and asks only now and then.
+    WatchedStore slow(store, [&](size_t) -> Result<> {
+      if (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      return {};
+    });
+    const auto progress = train(worker, slow);
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_EQ(progress->examples, 400u);
+    EXPECT_EQ(progress->repeated, 0u);
+  });
 }
 
 TEST_F(OnlineTrainerTest, AWorkerThatLeavesHasDoneItsPartAndAnotherTakesItsPlace) {

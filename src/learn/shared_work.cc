@@ -21,7 +21,8 @@ Result<> share_work(Worker& worker, const std::string& pool, std::span<const std
   if (!TRY(worker.offer_work(pool, items, sharing.slow))) {
     log_warning("{}: this worker found other files than the one that was first; those of the first are taken", pool);
   }
-  while (!(sharing.leaves && sharing.leaves())) {
+  const auto leaves = [&](bool has_item) { return sharing.leaves && sharing.leaves(has_item); };
+  while (!leaves(false)) {
     const auto item = TRY(worker.take_work(pool));
     if (!item) break;
     if (item->pause) {
@@ -29,10 +30,11 @@ Result<> share_work(Worker& worker, const std::string& pool, std::span<const std
       TRY(worker.resume_work(pool, item->number));
       continue;
     }
+    if (leaves(true)) break;
     const std::vector<Addend> addends = TRY(work(*item));
     // Not before: if who had it has failed because of what is in it, this worker fails alike, and that is the news.
     if (item->repeated) {
-      log_warning("{}: {} again, for who had it has died or is slow", pool, readable_item(item->text));
+      log_warning("{}: {} again, for who had it has left, has died or is slow", pool, readable_item(item->text));
     }
     TRY(worker.finish_work(pool, item->number, addends, sharing.forgets));
   }

@@ -18,8 +18,9 @@ struct Sharing {
   std::function<Result<>(uint64_t number)> on_pause = {};
   // A tally that nobody needs any more once an item is done.
   std::string forgets = {};
-  // Asked before each item: this worker takes no more, and share_work() returns though the others go on.
-  std::function<bool()> leaves = {};
+  // This worker does no more, and share_work() returns though the others go on. Asked before it takes an item, and when
+  // it `has_item`, which others are given once it has given up its place.
+  std::function<bool(bool has_item)> leaves = {};
 };
 
 // Does work together with the other workers, which call this alike: returns when all items are done. `work` does one
