@@ -65,9 +65,9 @@ double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data, d
 
 // What it takes to write the model: rows come in messages, and become text.
 double model_bytes(const DataEstimate& data) {
-  constexpr double kRowsInMessage = (1 << 20) / (sizeof(Key) + sizeof(float));
+  constexpr size_t kRowsInMessage = (1 << 20) / (sizeof(Key) + sizeof(float));
   constexpr double kRowBytes = 88;  // measured
-  return std::min(data.keys, kRowsInMessage) * kRowBytes;
+  return std::min(data.keys, static_cast<double>(kRowsInMessage)) * kRowBytes;
 }
 
 // What it takes to try the model while it is trained: at the first server, and of each that trains.
