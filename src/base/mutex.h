@@ -23,6 +23,7 @@ class PSCLOUD_ANNOTATE(capability("mutex")) Mutex {
   void unlock() PSCLOUD_ANNOTATE(release_capability()) { mutex_.unlock(); }
 
  private:
+  friend class CondVar;
   std::mutex mutex_;
 };
 
@@ -46,11 +47,15 @@ class CondVar {
   // False if `predicate` still does not hold after `timeout`. The caller holds `mutex`.
   template <class Predicate>
   bool wait_for(Mutex& mutex, std::chrono::microseconds timeout, Predicate predicate) REQUIRES(mutex) {
-    return condition_.wait_for(mutex, timeout, predicate);
+    // Not condition_variable_any, which takes a mutex of its own around each wait and each notice.
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    const bool holds = condition_.wait_for(lock, timeout, predicate);
+    lock.release();  // the caller goes on holding it
+    return holds;
   }
 
  private:
-  std::condition_variable_any condition_;
+  std::condition_variable condition_;
 };
 
 }  // namespace pscloud

@@ -44,6 +44,7 @@ using PrivateKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using AltNames = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
 constexpr std::string_view kIdentityScheme = "pscloud://";
+constexpr size_t kUriBytesMax = 400;  // no identity is as long
 constexpr std::chrono::seconds kClockSkew = std::chrono::minutes(5);
 constexpr std::chrono::seconds kValidityMax = std::chrono::days(36500);
 
@@ -222,18 +223,6 @@ void sign(X509* certificate, EVP_PKEY* key) {
   CHECK(X509_sign(certificate, key, EVP_sha256()) > 0, "{}", openssl_reason());
 }
 
-// The only URI among the SANs; two would leave open which one counts.
-std::optional<std::string> alt_name_uri(const X509* certificate) {
-  const AltNames names(
-      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  if (!names || sk_GENERAL_NAME_num(names.get()) != 1) return std::nullopt;
-  const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), 0);
-  if (name->type != GEN_URI) return std::nullopt;
-  const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
-  return std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
-                     static_cast<size_t>(ASN1_STRING_length(uri)));
-}
-
 std::string fingerprint(const X509* certificate) {
   uint8_t digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;
@@ -407,6 +396,29 @@ Result<NodePems> issue_for_hosts(const std::string& name, std::span<const std::s
                   text_of(pem_of(key.get()))};
 }
 
+std::vector<std::string> uris_of(const x509_st* certificate) {
+  std::vector<std::string> uris;
+  const AltNames names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_STRING* uri = name->d.uniformResourceIdentifier;
+    const auto size = std::min(static_cast<size_t>(ASN1_STRING_length(uri)), kUriBytesMax);
+    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)), size);
+  }
+  return uris;
+}
+
+Result<NodeIdentity> identity_of(const x509_st* certificate) {
+  const auto uris = uris_of(certificate);
+  // Two would leave open which one counts.
+  if (uris.size() != 1) {
+    return invalid("its certificate has {} names of the form pscloud://cluster/role/name, not one", uris.size());
+  }
+  return parse_identity(uris.front());
+}
+
 Result<CertificateInfo> read_certificate(const std::string& pem_path) {
   const Certificate certificate = TRY(load_certificate(pem_path));
   const X509_NAME* subject = X509_get_subject_name(certificate.get());
@@ -421,9 +433,9 @@ Result<CertificateInfo> read_certificate(const std::string& pem_path) {
     info.subject = fmt::format("O={}, CN={}", info.cluster, name_part(subject, NID_commonName));
     return info;
   }
-  const std::optional<std::string> uri = alt_name_uri(certificate.get());
-  if (!uri) return invalid("{} is not a certificate that `pscloud ca issue` made: it names no node", pem_path);
-  NodeIdentity identity = TRY(parse_identity(*uri).at(pem_path));
+  const std::vector<std::string> uris = uris_of(certificate.get());
+  if (uris.empty()) return invalid("{} is not a certificate that `pscloud ca issue` made: it names no node", pem_path);
+  NodeIdentity identity = TRY(identity_of(certificate.get()).at(pem_path));
   info.subject = fmt::format("O={}, OU={}, CN={}", name_part(subject, NID_organizationName),
                              name_part(subject, NID_organizationalUnitName), name_part(subject, NID_commonName));
   info.cluster = std::move(identity.cluster);

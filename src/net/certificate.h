@@ -10,13 +10,15 @@
 #include "pscloud/error.h"
 #include "pscloud/types.h"
 
+struct x509_st;  // OpenSSL's X509
+
 namespace pscloud {
 
 // Each cluster has a small certificate authority of its own (ECDSA P-256): a directory with ca.pem and ca.key. It
 // issues each node a directory with ca.pem, node.pem and node.key, which is what NodeOptions::tls_dir names. The CA's
 // key is needed only to issue and never leaves its directory.
 
-// What a node's certificate proves, in its one SAN: "pscloud://<cluster>/<role>/<name>".
+// What a node's certificate proves, in the only URI among its names: "pscloud://<cluster>/<role>/<name>".
 struct NodeIdentity {
   std::string cluster;
   Role role = Role::kWorker;
@@ -28,6 +30,11 @@ struct NodeIdentity {
 
 // kInvalid unless `uri` has exactly the form above.
 Result<NodeIdentity> parse_identity(std::string_view uri);
+
+// The URIs among a certificate's names. It may be forged: what is long is cut.
+std::vector<std::string> uris_of(const x509_st* certificate);
+// kInvalid unless it has exactly one, of the form above.
+Result<NodeIdentity> identity_of(const x509_st* certificate);
 
 // Clusters and nodes are named by 1 to 64 of [A-Za-z0-9._-], so that names are safe in URIs, paths and logs.
 bool is_certificate_name(std::string_view text);

@@ -263,6 +263,7 @@ TEST(Certificate, AServerOfHostsIsKnownByThem) {
   EXPECT_EQ(X509_check_ip_asc(certificate, "::1", 0), 1);
   EXPECT_EQ(X509_check_host(certificate, "controller.example", 0, 0, nullptr), 1);
   EXPECT_EQ(X509_check_host(certificate, "other.example", 0, 0, nullptr), 0);
+  EXPECT_FALSE(identity_of(certificate)) << "it is nobody in a job";
   X509_free(certificate);
   BIO_free(text);
   EXPECT_FALSE(issue_for_hosts("controller", std::vector<std::string>{"a,DNS:b"}, std::chrono::hours(1)));

@@ -7,7 +7,7 @@
 namespace pscloud {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c435350;  // "PSCL" as the bytes travel
+constexpr uint32_t kFrameMagic = 0x4c435350;  // "PSCL" as the bytes travel
 constexpr uint8_t kVersion = 1;
 
 // The header as it lies on the wire: little endian, no padding.
@@ -77,7 +77,7 @@ bool is_known(FrameType type) { return frame_type_name(type) != "unknown"; }
 
 HeaderBytes encode_header(const Frame& frame, bool check_payload) {
   const FrameHeader& header = frame.header;
-  WireHeader wire{.magic = kMagic,
+  WireHeader wire{.magic = kFrameMagic,
                   .version = kVersion,
                   .type = static_cast<uint8_t>(header.type),
                   .flags = static_cast<uint16_t>(header.flags & ~kFlagPayloadCheck),
@@ -107,7 +107,7 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> 
   std::memcpy(&wire, bytes.data(), sizeof wire);
 
   // From "is it ours at all" to "is it sound": the first thing wrong is the one that tells a person most.
-  if (wire.magic != kMagic) return corrupt("not a pscloud frame: it begins with {:08x}, not \"PSCL\"", wire.magic);
+  if (wire.magic != kFrameMagic) return corrupt("not a pscloud frame: it begins with {:08x}, not \"PSCL\"", wire.magic);
   if (wire.version != kVersion) {
     return corrupt("frame version {}, but this program speaks version {}: use the same release on every node",
                    wire.version, kVersion);

@@ -34,7 +34,6 @@ constexpr int kUnixNames = 1000;
 constexpr uint64_t kWaitingMax = 16;
 constexpr Duration kRequestTime = std::chrono::seconds(5);
 constexpr Duration kAnswerTime = std::chrono::seconds(30);
-constexpr Duration kStreamTime = std::chrono::seconds(10);
 
 // What a page of ours may do; other answers need nothing of it. Scripts and styles are files of ours only.
 constexpr const char* kPolicy =
@@ -192,7 +191,7 @@ class CallServer final : public httplib::Server {
       response.set_content(reply.body, reply.content_type);
       return;
     }
-    connection->renew_by_writing(kStreamTime);
+    connection->renew_by_writing(HttpServer::kStreamTime);
     auto write = [connection, place, stream = std::move(reply.stream)](httplib::DataSink& sink) {
       SinkStream out(sink, *connection);
       stream(out);

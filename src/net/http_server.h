@@ -69,7 +69,7 @@ struct HttpServerOptions {
 
 // Asks a handler for each request, whatever its method; the body of a POST is read before. Each connection carries one
 // request, which must be there within five seconds; the client then has half a minute to take the answer, or, of a
-// stream, ten seconds for any of it. Connections that are too many wait in the kernel. A handler that throws is a 500
+// stream, kStreamTime for any of it. Connections that are too many wait in the kernel. A handler that throws is a 500
 // and a line in the log. Every answer forbids browsers what a page of ours does not need: scripts of others, frames,
 // guesses at types, telling where it came from.
 class HttpServer {
@@ -81,6 +81,9 @@ class HttpServer {
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+
+  // A stream that writes nothing for so long is cut off.
+  static constexpr std::chrono::seconds kStreamTime{10};
 
   // With the port, or the name, that was got. The text does not change, so that it can be told to others.
   const std::string& address() const;

@@ -56,10 +56,14 @@ class InprocMailbox {
  public:
   // False, and nothing is kept, if its owner is gone.
   bool put(Event event) {
-    MutexLock lock(mutex_);
-    if (closed_) return false;
-    events_.push_back(std::move(event));
-    if (events_.size() == 1) changed_.notify_all();  // else the owner has been told already
+    bool first = false;
+    {
+      MutexLock lock(mutex_);
+      if (closed_) return false;
+      events_.push_back(std::move(event));
+      first = events_.size() == 1;  // else the owner has been told already
+    }
+    if (first) changed_.notify_all();  // after it is let go: who wakes up would only wait for the mutex
     return true;
   }
 

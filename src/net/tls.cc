@@ -43,29 +43,6 @@ void forget_errors() {
   errno = 0;
 }
 
-// The certificate's names of the form scheme://...; not trusted, so bounded.
-std::vector<std::string> uris_of(X509* certificate) {
-  std::vector<std::string> uris;
-  auto* names = static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
-  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, i);
-    if (name->type != GEN_URI) continue;
-    const ASN1_STRING* uri = name->d.uniformResourceIdentifier;
-    const auto size = std::min(static_cast<size_t>(ASN1_STRING_length(uri)), 2 * kNameBytesMax);
-    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)), size);
-  }
-  GENERAL_NAMES_free(names);
-  return uris;
-}
-
-Result<NodeIdentity> identity_of(X509* certificate) {
-  const auto uris = uris_of(certificate);
-  if (uris.size() != 1) {
-    return invalid("its certificate has {} names of the form pscloud://cluster/role/name, not one", uris.size());
-  }
-  return parse_identity(uris.front());
-}
-
 // What a certificate that may be forged calls itself, for messages.
 std::string claimed_name(X509* certificate) {
   const auto uris = uris_of(certificate);

@@ -147,8 +147,8 @@ void add_rings(const Corpus& corpus) {
   const auto push_of = [](size_t bytes) {
     return encode_header({{.type = FrameType::kPush}, std::make_shared<const Buffer>(bytes)}, false);
   };
-  ShmSlot inlined, in_place, released;
-  inlined.kind = in_place.kind = ShmSlot::kFrame;
+  ShmSlot inlined, in_place, released, lent, gone;
+  inlined.kind = in_place.kind = lent.kind = ShmSlot::kFrame;
   inlined.inline_bytes = 8;
   inlined.header = push_of(8);
   in_place.payload = {0, 100, 140000};
@@ -156,6 +156,10 @@ void add_rings(const Corpus& corpus) {
   in_place.header = push_of(4100);
   released.kind = ShmSlot::kRelease;
   released.payload = {0, 0, 135168};
+  lent.values = {1, 4000, 4096};
+  lent.header = push_of(4000);
+  gone.kind = ShmSlot::kGone;
+  gone.payload.segment = 1;
   const auto add = [&](const char* name, std::initializer_list<ShmSlot> slots) {
     ByteWriter head;
     head.put(static_cast<uint32_t>(slots.size()));
@@ -166,6 +170,7 @@ void add_rings(const Corpus& corpus) {
   add("inline", {inlined});
   add("in_place", {in_place});
   add("all", {inlined, in_place, released, inlined});
+  add("gone", {lent, gone, inlined, lent});
 }
 
 }  // namespace

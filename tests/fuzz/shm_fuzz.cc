@@ -44,6 +44,12 @@ void run(Bytes input) {
   Memory memory;
   const int fds[] = {memory.fd.get(), there.get()};
   CHECK(send_handover(there.get(), {ShmHandover::kHello, 0, kSegmentBytes}, fds).has_value());
+  // Memory that it lends: frames may lie there, also after it was taken back.
+  const Memory lent_by_peer;
+  for (const uint32_t number : {1, 2}) {
+    const int fd = lent_by_peer.fd.get();
+    CHECK(send_handover(there.get(), {ShmHandover::kSegment, number, kSegmentBytes}, {&fd, 1}).has_value());
+  }
   CHECK((*link)->exchange().value());
   (*link)->send({.header = {.type = FrameType::kPush}, .payload = std::make_shared<const Buffer>(1000)});
 

@@ -6,9 +6,9 @@
 
 namespace pscloud {
 
-std::optional<uint64_t> ShmAllocator::take(uint64_t size) {
+std::optional<uint64_t> ShmAllocator::take(uint64_t size, uint64_t limit) {
   size = rounded(size);
-  for (auto place = free_.begin(); place != free_.end(); ++place) {
+  for (auto place = free_.begin(); place != free_.end() && place->first + size <= limit; ++place) {
     if (place->second < size) continue;
     const uint64_t offset = place->first;
     const uint64_t rest = place->second - size;

@@ -13,8 +13,8 @@ class ShmAllocator {
  public:
   ShmAllocator(uint64_t first, uint64_t last) { free_[first] = last - first; }
 
-  // The offset of `size` bytes, a multiple of 64; none if there is no such room.
-  std::optional<uint64_t> take(uint64_t size);
+  // The offset of `size` bytes that end before `limit`, a multiple of 64; none if there is no such room.
+  std::optional<uint64_t> take(uint64_t size, uint64_t limit = UINT64_MAX);
   // What take(size) gave.
   void give_back(uint64_t offset, uint64_t size);
 

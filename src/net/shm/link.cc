@@ -16,7 +16,7 @@ constexpr size_t kSlotsAt = 4096;
 constexpr size_t kBlocksAt = kSlotsAt + kSlots * sizeof(ShmSlot);
 constexpr size_t kSegmentBytes = size_t{64} << 20;
 constexpr uint64_t kPeerSegmentBytesMax = uint64_t{1} << 40;  // only addresses, not memory
-constexpr size_t kPeerSegmentsMax = 1024;
+constexpr size_t kLentMax = 1024;                             // at one time
 static_assert(sizeof(ShmLink::Control) <= kSlotsAt);
 
 }  // namespace
@@ -91,8 +91,8 @@ Result<> ShmLink::take_over(ReceivedHandover received) {
       peers_.contains(what.segment)) {
     return corrupt("a message about shared memory that makes no sense");
   }
-  // Numbers only grow; what a worker lent first it has most likely taken back first.
-  if (peers_.size() > kPeerSegmentsMax) peers_.erase(std::next(peers_.begin()));
+  // Those that are gone are told in the ring, which may not be read yet.
+  if (peers_.size() > kLentMax + kSlots) return corrupt("more than {} segments of shared memory are lent", kLentMax);
   peers_[what.segment] = TRY(ShmSegment::map_peers(std::move(received.fds[0]), what.size));
   return {};
 }
@@ -102,9 +102,9 @@ Result<bool> ShmLink::exchange() {
   return peers_control_ != nullptr;
 }
 
-std::optional<Buffer> ShmLink::allocate(size_t size) {
+std::optional<Buffer> ShmLink::allocate(size_t size, uint64_t reserve) {
   MutexLock lock(own_->mutex);
-  const auto offset = own_->blocks.take(size);
+  const auto offset = own_->blocks.take(size, own_->segment->size() - reserve);
   if (!offset) return std::nullopt;
   std::byte* const first = own_->segment->data() + *offset;
   std::shared_ptr<void> keeper(first, [own = own_, offset = *offset, size](void*) {
@@ -184,17 +184,18 @@ bool ShmLink::place(const SharedBuffer& buffer, ShmPiece& piece) {
   SharedBuffer kept = buffer;
   if (own_->segment->holds(buffer->data(), buffer->size())) {
     piece.offset = static_cast<uint64_t>(buffer->data() - own_->segment->data());
-  } else if (const auto lent = lent_.find(buffer->span()); lent.segment) {
+  } else if (const auto lent = lent_.find(buffer->span());
+             lent.segment && (announced_.contains(lent.number) || announced_.size() < kLentMax)) {
     if (!announced_.contains(lent.number)) {
       const int fd = lent.segment->fd();
       // The socket is full or broken: it will be tried again, or the lane ends.
       if (!send_handover(socket_, {ShmHandover::kSegment, lent.number, lent.segment->size()}, {&fd, 1})) return false;
-      announced_.insert(lent.number);
+      announced_.emplace(lent.number, lent.segment);
     }
     piece.segment = lent.number;
     piece.offset = static_cast<uint64_t>(buffer->data() - lent.segment->data());
   } else {
-    auto copy = allocate(buffer->size());
+    auto copy = allocate(buffer->size(), 0);
     if (!copy) return false;
     std::memcpy(copy->data(), buffer->data(), buffer->size());
     piece.offset = static_cast<uint64_t>(copy->data() - own_->segment->data());
@@ -204,6 +205,23 @@ bool ShmLink::place(const SharedBuffer& buffer, ShmPiece& piece) {
   return true;
 }
 
+// What was lent and taken back the other side has still mapped: it can let it go. Nothing of it is on its way, or
+// in_flight_ would keep it.
+void ShmLink::say_gone() {
+  for (auto one = announced_.begin(); one != announced_.end() && room();) {
+    if (!one->second.expired()) {
+      ++one;
+      continue;
+    }
+    ShmSlot slot;
+    slot.kind = ShmSlot::kGone;
+    slot.payload.segment = one->first;
+    put(slot);
+    one = announced_.erase(one);
+  }
+  publish();
+}
+
 bool ShmLink::has_news() const {
   return peers_control_ != nullptr && peers_control_->sent.load(std::memory_order_acquire) != taken_;
 }
@@ -211,6 +229,7 @@ bool ShmLink::has_news() const {
 bool ShmLink::prepare_sleep() {
   if (!doorbell_ || failed_) return true;
   flush();
+  say_gone();
   bool waits = !queue_.empty();
   {
     MutexLock lock(releases_->mutex);
@@ -242,6 +261,15 @@ Result<> ShmLink::receive(uint32_t payload_max, BufferPool& pool, const std::fun
         return corrupt("memory is given back that was not in use");
       }
       in_flight_.erase(found);
+      continue;
+    }
+    if (slot.kind == ShmSlot::kGone) {
+      // A frame from there that is still in use keeps it.
+      if (const auto known = find({slot.payload.segment, 0, 0}); !known || slot.payload.segment == 0) {
+        failed_ = true;
+        return corrupt("shared memory {} is taken back that was not lent", slot.payload.segment);
+      }
+      peers_.erase(slot.payload.segment);
       continue;
     }
     auto frame = slot.kind == ShmSlot::kFrame ? read_frame(slot, payload_max, pool)
@@ -291,8 +319,9 @@ Result<Frame> ShmLink::read_frame(const ShmSlot& slot, uint32_t payload_max, Buf
 Result<std::span<std::byte>> ShmLink::find(const ShmPiece& piece) {
   auto found = peers_.find(piece.segment);
   if (found == peers_.end()) {
-    TRY(exchange());  // it was handed over before the slot was filled
+    const auto exchanged = exchange();  // it was handed over before the slot was filled, and its owner may have ended
     found = peers_.find(piece.segment);
+    if (found == peers_.end()) TRY(exchanged);
   }
   if (found == peers_.end()) return corrupt("shared memory {} is not known", piece.segment);
   const ShmSegment& segment = *found->second;

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -53,10 +52,12 @@ class ShmLink {
   // False if there is something to do; after true, the bell rings when there is.
   bool prepare_sleep();
 
-  // Memory in our segment; none if there is no room.
-  std::optional<Buffer> allocate(size_t size);
+  // Memory in our segment for something that is sent later; none if there is no room. Some room is left for what is
+  // sent now: only that is given back without anything else being sent first.
+  std::optional<Buffer> allocate(size_t size) { return allocate(size, kReserve); }
 
  private:
+  static constexpr uint64_t kReserve = 8 << 20;
   using Place = std::pair<uint32_t, uint64_t>;  // segment and offset
   struct Releases;
   struct Own;
@@ -66,6 +67,8 @@ class ShmLink {
   Result<> take_over(ReceivedHandover received);
   bool fill(ShmSlot& slot, const Frame& frame);
   bool place(const SharedBuffer& buffer, ShmPiece& piece);
+  std::optional<Buffer> allocate(size_t size, uint64_t reserve);
+  void say_gone();
   bool room() const;
   void put(const ShmSlot& slot);
   void publish();
@@ -90,8 +93,8 @@ class ShmLink {
   uint32_t taken_ = 0;
   std::deque<Frame> queue_;  // no room yet
   uint64_t queued_bytes_ = 0;
-  std::multimap<Place, SharedBuffer> in_flight_;  // until the other side has released them
-  std::set<uint32_t> announced_;                  // lent segments the other side has
+  std::multimap<Place, SharedBuffer> in_flight_;                   // until the other side has released them
+  std::map<uint32_t, std::weak_ptr<const ShmSegment>> announced_;  // lent segments the other side has
   const std::shared_ptr<Releases> releases_;
 };
 

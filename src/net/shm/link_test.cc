@@ -7,7 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
 
 namespace pscloud {
 namespace {
@@ -117,6 +122,47 @@ TEST_F(ShmLinkTest, LentMemoryIsNotCopied) {
   EXPECT_TRUE(got->front().values->is_peers());
 }
 
+// How many pieces of shared memory this process has mapped.
+size_t mapped_segments() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:pscloud") != std::string::npos;
+  return count;
+}
+
+TEST_F(ShmLinkTest, LentMemoryThatIsTakenBackIsGoneAtTheOtherSideToo) {
+  connect();
+  const size_t before = mapped_segments();
+  for (int i = 0; i < 5; ++i) {
+    auto lent = std::make_shared<const Buffer>(worker_lent_.lend(1 << 20).value());
+    worker_->send({.header = {.type = FrameType::kPush}, .payload = nullptr, .values = std::exchange(lent, nullptr)});
+    auto got = receive(*server_);
+    ASSERT_TRUE(got && got->size() == 1);
+    EXPECT_EQ(mapped_segments(), before + 2) << "at both ends";
+    EXPECT_TRUE(worker_->prepare_sleep());
+    got->clear();
+    server_->flush();
+    ASSERT_TRUE(receive(*worker_));
+    EXPECT_EQ(mapped_segments(), before + 1) << "taken back, and the other side does not know yet";
+    EXPECT_TRUE(worker_->prepare_sleep());
+    ASSERT_TRUE(receive(*server_));
+    EXPECT_EQ(mapped_segments(), before);
+  }
+}
+
+TEST_F(ShmLinkTest, WhatIsSentLaterLeavesRoomForWhatIsSentNow) {
+  connect();
+  std::vector<SharedBuffer> values;
+  while (auto buffer = worker_->allocate(1 << 20)) {
+    values.push_back(std::make_shared<const Buffer>(*std::move(buffer)));
+  }
+  EXPECT_GT(values.size(), 50u);
+  Frame frame = frame_of(1, 1 << 20, 0);
+  frame.values = values.front();
+  worker_->send(frame);
+  EXPECT_TRUE(worker_->idle()) << "its keys had no room";
+}
+
 TEST_F(ShmLinkTest, NobodySleepsWhileThereIsSomethingToTake) {
   connect();
   EXPECT_TRUE(server_->prepare_sleep());
@@ -151,6 +197,136 @@ TEST_F(ShmLinkTest, AnEndedPeerIsSeenAfterItsLastFrame) {
   ASSERT_EQ(got->size(), 1u);
   EXPECT_EQ(all_bytes(got->front()), all_bytes(frame_of(7, 0, 100000))) << "its memory outlives it";
   EXPECT_EQ(server_->exchange().error().message, "closed by the peer");
+}
+
+TEST_F(ShmLinkTest, TheLastFrameOfAnEndedPeerMayLieInMemoryItHasJustLent) {
+  connect();
+  auto lent = std::make_shared<const Buffer>(worker_lent_.lend(1 << 20).value());
+  worker_->send({.header = {.type = FrameType::kPush}, .payload = nullptr, .values = lent});
+  worker_.reset();
+  worker_socket_ = {};
+  const auto got = receive(*server_);
+  ASSERT_TRUE(got) << got.error().message;
+  ASSERT_EQ(got->size(), 1u);
+  EXPECT_EQ(got->front().value_bytes().size(), size_t{1} << 20);
+}
+
+// A peer whose slots the test writes.
+class HostilePeer : public testing::Test {
+ protected:
+  static constexpr size_t kSegmentBytes = 1 << 20;
+
+  HostilePeer() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    here_ = Fd(ends[0]);
+    there_ = Fd(ends[1]);
+    link_ = ShmLink::make(here_.get(), false, lent_).value();
+    memory_ = ShmSegment::make(kSegmentBytes).value();
+    const int fds[] = {memory_->fd(), there_.get()};
+    EXPECT_TRUE(send_handover(there_.get(), {ShmHandover::kHello, 0, kSegmentBytes}, fds));
+    EXPECT_TRUE(link_->exchange().value());
+  }
+  Result<bool> lend(uint32_t number, const ShmSegment& memory) {
+    const int fd = memory.fd();
+    TRY(send_handover(there_.get(), {ShmHandover::kSegment, number, memory.size()}, {&fd, 1}));
+    return link_->exchange();
+  }
+  Result<> slot(const ShmSlot& slot) {
+    std::memcpy(memory_->data() + 4096 + sent_ * sizeof slot, &slot, sizeof slot);
+    reinterpret_cast<ShmLink::Control*>(memory_->data())->sent.store(++sent_);
+    return link_->receive(kPayloadBytesMax, pool_, [&](Frame frame) {
+      frames_.push_back(std::move(frame));
+      return true;
+    });
+  }
+  Result<> gone(uint32_t number) {
+    ShmSlot slot_of;
+    slot_of.kind = ShmSlot::kGone;
+    slot_of.payload.segment = number;
+    return slot(slot_of);
+  }
+
+  BufferPool pool_{0};
+  const LentMemory lent_;
+  Fd here_;
+  Fd there_;
+  std::unique_ptr<ShmLink> link_;
+  std::shared_ptr<ShmSegment> memory_;
+  uint32_t sent_ = 0;
+  std::vector<Frame> frames_;
+};
+
+TEST_F(HostilePeer, ASlotIsReadAsItsPageSays) {
+  // docs/shared-memory.md: a frame of 8 bytes in its slot, at the offsets given there.
+  std::array<std::byte, 256> bytes{};
+  const auto put = [&](size_t offset, uint32_t number) { std::memcpy(bytes.data() + offset, &number, sizeof number); };
+  put(0, 1);
+  put(4, 8);
+  const HeaderBytes header =
+      encode_header({.header = {.type = FrameType::kPull, .seq = 9}, .payload = std::make_shared<Buffer>(8)}, false);
+  std::memcpy(bytes.data() + 40, header.data(), header.size());
+  std::memcpy(bytes.data() + 104, "8 bytes!", 8);
+  std::memcpy(memory_->data() + 4096, bytes.data(), bytes.size());
+  const uint32_t sent = 1;
+  std::memcpy(memory_->data(), &sent, sizeof sent);
+  ASSERT_TRUE(link_->receive(kPayloadBytesMax, pool_, [&](Frame frame) {
+    frames_.push_back(std::move(frame));
+    return true;
+  }));
+  ASSERT_EQ(frames_.size(), 1u);
+  EXPECT_EQ(frames_[0].header.seq, 9u);
+  EXPECT_EQ(std::memcmp(frames_[0].bytes().data(), "8 bytes!", 8), 0);
+  static_assert(offsetof(ShmLink::Control, taken) == 64 && offsetof(ShmLink::Control, sleep) == 128 &&
+                offsetof(ShmLink::Control, wants_room) == 132);
+  static_assert(offsetof(ShmSlot, payload) == 8 && offsetof(ShmSlot, values) == 24 && offsetof(ShmPiece, size) == 4 &&
+                offsetof(ShmPiece, offset) == 8);
+}
+
+TEST_F(HostilePeer, AHandoverIsReadAsItsPageSays) {
+  const auto memory = ShmSegment::make(4096).value();
+  const int fd = memory->fd();
+  ASSERT_TRUE(send_handover(here_.get(), {ShmHandover::kSegment, 5, 4096}, {&fd, 1}));
+  std::array<char, 64> text{};
+  ASSERT_EQ(read(there_.get(), text.data(), text.size()), 24) << "its hello";
+  ASSERT_EQ(read(there_.get(), text.data(), text.size()), 24);
+  EXPECT_EQ(std::string(text.data(), 24), std::string("PSCLSHM1\2\0\0\0\5\0\0\0\0\x10\0\0\0\0\0\0", 24));
+}
+
+TEST_F(HostilePeer, MemoryThatIsTakenBackTooEarlyStaysWithItsFrames) {
+  {
+    const auto memory = ShmSegment::make(4096).value();
+    std::memset(memory->data(), 7, 4096);
+    ASSERT_TRUE(lend(1, *memory));
+  }
+  ShmSlot frame;
+  frame.kind = ShmSlot::kFrame;
+  frame.values = {.segment = 1, .size = 4096, .offset = 0};
+  frame.header = encode_header({.header = {.type = FrameType::kPush}, .values = std::make_shared<Buffer>(4096)}, false);
+  ASSERT_TRUE(slot(frame));
+  ASSERT_EQ(frames_.size(), 1u);
+  ASSERT_TRUE(gone(1));
+  EXPECT_EQ(frames_[0].value_bytes()[4095], std::byte{7});
+  frames_.clear();
+  link_->flush();
+  const auto after = slot(frame);
+  ASSERT_FALSE(after);
+  EXPECT_THAT(after.error().message, HasSubstr("not known"));
+}
+
+TEST_F(HostilePeer, MemoryThatWasNotLentCannotBeTakenBack) {
+  EXPECT_FALSE(gone(5));
+  EXPECT_FALSE(gone(0)) << "its slots";
+}
+
+TEST_F(HostilePeer, NobodyMayLendWithoutEnd) {
+  const auto memory = ShmSegment::make(4096).value();
+  // Beyond 1024 as many as may be gone by slots that are not read yet.
+  constexpr uint32_t kMost = 1024 + kSlots;
+  for (uint32_t number = 1; number <= kMost; ++number) ASSERT_TRUE(lend(number, *memory)) << number;
+  const auto taken = lend(kMost + 1, *memory);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message, HasSubstr("more than 1024"));
 }
 
 // What a hostile peer hands over instead of a good segment.

@@ -29,12 +29,12 @@ struct ShmPiece {
 };
 
 struct ShmSlot {
-  enum Kind : uint32_t { kFrame = 1, kRelease = 2 };
+  enum Kind : uint32_t { kFrame = 1, kRelease = 2, kGone = 3 };
   static constexpr size_t kInlineMax = 152;
 
   uint32_t kind = 0;
   uint32_t inline_bytes = 0;  // of the payload; then it has no pieces
-  ShmPiece payload;           // kRelease: what is not needed any more
+  ShmPiece payload;           // kRelease: what is not needed any more; kGone: the segment that was taken back
   ShmPiece values;
   std::array<std::byte, 64> header{};
   std::array<std::byte, kInlineMax> inlined{};
