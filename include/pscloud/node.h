@@ -45,7 +45,7 @@ struct NodeOptions {
 
   // Server only.
   int owners = 1;                           // threads, each with its own part of every table
-  uint64_t memory_max = uint64_t{8} << 30;  // bytes of all tables of one owner
+  uint64_t memory_max = uint64_t{8} << 30;  // bytes of all tables of one owner, and of the key lists it keeps
 
   // Worker only.
   uint64_t queue_bytes_max = uint64_t{256} << 20;  // of requests under way; then push() and pull() block

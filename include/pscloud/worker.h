@@ -67,7 +67,8 @@ class Worker {
 
   // Adds `values` to the table by its updater. Does not wait: wait on the Ticket. Blocks only while more than
   // queue_bytes_max are under way. `keys` strictly increase; `values` has keys.size() * width floats.
-  // Both may be reused at once; values in lent memory only when the ticket is done.
+  // Both may be reused at once; values in lent memory only when the ticket is done. After kTimeout what was sent of
+  // them may still be read, or sent again: then leave such memory as it is until this worker has left.
   virtual Ticket push(const Table& table, std::span<const Key> keys, std::span<const float> values) = 0;
 
   // Fills `out` with the rows of `keys`; initial values for a key never pushed. `out` must outlive the request.

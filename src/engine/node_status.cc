@@ -24,7 +24,11 @@ constexpr Sample kSamples[] = {
     {"pull_bytes", "pscloud_wire_bytes_total", "direction", "pull"},
     {"requests", "pscloud_requests_total"},
     {"keys", "pscloud_keys"},
+    // A node has one or the other: workers that go by clocks, or servers of tables without.
     {"staleness", "pscloud_clock_distance"},
+    {"staleness_max", "pscloud_clock_distance"},
+    {"staleness", "pscloud_staleness"},
+    {"staleness_max", "pscloud_staleness_max"},
     {"heartbeat_age_ms", "pscloud_heartbeat_age_ms"},
 };
 constexpr std::pair<const char*, const char*> kLatencies[] = {{"push", "pscloud_push_seconds"},

@@ -189,6 +189,12 @@ TEST(KeyCaching, WithoutACacheTheListTravelsWhole) {
   EXPECT_EQ(decode_payload(Frame{.header = {}, .payload = payload->joined()}, 2, 1, true, false, {})->keys, keys);
 }
 
+TEST(KeyCache, CountsWhatTheWireFormatSays) {
+  KeyCache cache(100000);
+  cache.store(signature_of({1, 2, 3}), std::vector<Key>{1, 2, 3});
+  EXPECT_EQ(cache.bytes(), 256u + 3 * 12);
+}
+
 TEST(KeyCache, ManySmallListsCostMoreThanTheirKeys) {
   KeyCache cache(100000);
   for (Key key = 0; key < 10000; ++key) cache.store(signature_of({key}), std::vector<Key>{key});

@@ -229,12 +229,24 @@ void Scheduler::place_late_workers() {
       changed = true;
     }
   }
-  for (const Entry& entry : entries_) {
-    if (!entry.placed) refuse(entry.lane, fmt::format("all {} places for workers are taken", options_.workers));
+  // One that was killed and started again at once comes before its death is certain: it waits until that is decided.
+  if (maybe_dead() == nullptr) {
+    for (const Entry& entry : entries_) {
+      if (!entry.placed) refuse(entry.lane, fmt::format("all {} places for workers are taken", options_.workers));
+    }
+    std::erase_if(entries_, [](const Entry& entry) { return !entry.placed; });
   }
-  std::erase_if(entries_, [](const Entry& entry) { return !entry.placed; });
   if (changed) all_dead_since_ = Time::never();
   if (changed && view_.version > 0) publish();
+}
+
+// A worker whose place may soon be free: it missed more than one heartbeat, or its lane closed.
+const Scheduler::Entry* Scheduler::maybe_dead() const {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& e) {
+    return e.placed && e.info.role == Role::kWorker && e.info.state == NodeState::kLive &&
+           (e.lane == 0 || clock_.now() - e.heard > options_.timing.heartbeat * 2);
+  });
+  return found == entries_.end() ? nullptr : &*found;
 }
 
 void Scheduler::on_heartbeat(Entry& entry, const Frame& frame) {
@@ -317,6 +329,7 @@ void Scheduler::bury(Entry& entry, const std::string& why) {
   }
   publish();
   check_barrier();
+  place_late_workers();
 }
 
 void Scheduler::fail_job(std::string reason) {
@@ -326,11 +339,16 @@ void Scheduler::fail_job(std::string reason) {
   log_error("the job '{}' failed: {}", options_.job, view_.reason);
   stop_deadline_ = clock_.now() + options_.timing.stop;
   publish();
+  send_away();
+  check_end();
+}
+
+// The job is over: the view tells it to those who have no place in it.
+void Scheduler::send_away() {
   for (const Entry& entry : entries_) {
     if (!entry.placed) send(entry.lane, FrameType::kView, encoded_view_);
   }
   std::erase_if(entries_, [](const Entry& entry) { return !entry.placed; });
-  check_end();
 }
 
 size_t Scheduler::count(Role role, NodeState state) const {
@@ -349,6 +367,7 @@ void Scheduler::check_end() {
       view_.phase = Phase::kStopping;
       stop_deadline_ = clock_.now() + options_.timing.stop;
       publish();
+      send_away();
     } else if (all_dead_since_ == Time::never()) {
       all_dead_since_ = clock_.now();
     } else if (clock_.now() - all_dead_since_ >= options_.timing.restart_wait) {

@@ -76,8 +76,10 @@ class Scheduler final : public LaneHandler {
   void check_barrier();
   void check_end();
   void publish();
+  void send_away();
 
   Entry* find(uint64_t session);
+  const Entry* maybe_dead() const;
   std::optional<uint32_t> free_rank(uint32_t wish) const;
   size_t count(Role role, NodeState state) const;
   bool fits_its_process(const NodeInfo& self) const;

@@ -27,6 +27,11 @@ std::string Scheduler::missing_nodes() const {
 
 std::string Scheduler::waiting_for() const {
   if (view_.phase == Phase::kForming) return missing_nodes();
+  const bool late = std::ranges::any_of(entries_, [](const Entry& e) { return !e.placed; });
+  if (const Entry* holder = maybe_dead(); late && holder != nullptr && !recovering_) {
+    return fmt::format("the place of {}, {}", holder->info.name(),
+                       holder->lane == 0 ? "whose connection has closed" : "which is silent");
+  }
   std::string names;
   for (const Entry& entry : entries_) {
     const bool awaited = recovering_ ? entry.lane == 0 : view_.phase != Phase::kRunning;

@@ -1,3 +1,5 @@
+// Long because: all claims about the scheduler have one fixture, which plays everybody else.
+
 #include "engine/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -191,6 +193,51 @@ TEST_F(SchedulerTest, AWorkerTooManyIsRefused) {
   run(1);
   join(worker(3));
   EXPECT_THAT(refusal(3), HasSubstr("all 1 places"));
+}
+
+TEST_F(SchedulerTest, AWorkerThatIsStartedAgainAtOnceWaitsForThePlaceOfTheOneThatWasKilled) {
+  run(2);
+  scheduler_->on_close(3, unavailable("killed"));
+  join(worker(4));
+  const auto frames = transport_.take(4);
+  ASSERT_EQ(frames.size(), 1u);
+  ASSERT_EQ(frames[0].header.type, FrameType::kJoinWait);
+  EXPECT_EQ(decode<TextMessage>(frames[0].bytes())->text, "the place of worker 1, whose connection has closed");
+  EXPECT_THAT(scheduler_->status_json(), HasSubstr("the place of worker 1"));
+  pass(options_.timing.reconnect, {3});
+  EXPECT_THAT(names(), ElementsAre("server 0=1", "worker 0=2", "worker 1=3", "worker 1=4"));
+}
+
+TEST_F(SchedulerTest, AWorkerTooManyIsRefusedWhenAllHaveBeenHeard) {
+  run(2);
+  clock_.advance(options_.timing.heartbeat * 3);
+  join(worker(4));
+  EXPECT_THAT(types(4), ElementsAre(FrameType::kJoinWait)) << "the others are silent";
+  scheduler_->on_close(3, unavailable("cut"));
+  join(worker(3));
+  pass(options_.timing.heartbeat);
+  EXPECT_THAT(refusal(4), HasSubstr("all 2 places"));
+}
+
+TEST_F(SchedulerTest, WhoGivesUpLeavesItsPlaceToTheOneThatWaits) {
+  run(2);
+  leave(2);
+  clock_.advance(options_.timing.heartbeat * 3);
+  join(worker(4));
+  leave(3, true);
+  EXPECT_EQ(phase(), Phase::kRunning);
+  EXPECT_THAT(names(), Contains("worker 1=4"));
+}
+
+TEST_F(SchedulerTest, WhoWaitsForAPlaceWhenTheJobEndsIsToldSo) {
+  run(2);
+  clock_.advance(options_.timing.heartbeat * 3);
+  join(worker(4));
+  leave(2);
+  transport_.take();
+  leave(3);
+  EXPECT_EQ(phase(), Phase::kStopping);
+  EXPECT_THAT(types(4), ElementsAre(FrameType::kView));
 }
 
 TEST_F(SchedulerTest, ANodeOfAnotherJobIsRefused) {

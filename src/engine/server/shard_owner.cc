@@ -29,6 +29,7 @@ ShardOwner::ShardOwner(Options options, const UpdaterCatalog& updaters, Transpor
       metrics_(metrics),
       member_(options_.member, transport, clock, random, *this),
       board_([this](uint64_t session) { return name_of(session); }, [this] { return sessions_by_rank(); }),
+      staleness_(metrics),
       requests_(metrics.counter("pscloud_requests_total", "requests taken in")),
       repeated_(metrics.counter("pscloud_repeated_requests_total", "requests that had been taken in before")),
       pushed_rows_(metrics.counter("pscloud_pushed_rows_total", "rows updated by pushes")),
@@ -87,6 +88,8 @@ void ShardOwner::on_view(const View& view) {
     if (node != nullptr && node->state == NodeState::kLive) return false;
     gate_.remove(entry.first);
     board_.forget(entry.first);
+    for (const auto& [table, cache] : entry.second.key_caches) cached_key_bytes_ -= cache.bytes();
+    staleness_.forget(entry.first);
     return true;
   });
   for (const NodeInfo& node : view.nodes) {

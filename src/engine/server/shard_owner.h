@@ -19,6 +19,7 @@
 #include "engine/server/hot_keys.h"
 #include "engine/server/job_board.h"
 #include "engine/server/owned_table.h"
+#include "engine/server/push_staleness.h"
 #include "engine/server/request_stream.h"
 #include "engine/traffic.h"
 #include "net/transport.h"
@@ -32,10 +33,10 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
  public:
   struct Options {
     Member::Options member;
-    uint64_t memory_max = uint64_t{8} << 30;
+    uint64_t memory_max = uint64_t{8} << 30;         // of all tables, and of the key lists that are kept
     Credit credit;                                   // most that one worker may have unanswered here
     uint64_t memory_unanswered = uint64_t{1} << 30;  // of all workers: more workers, less credit for each
-    uint64_t key_cache_bytes = uint64_t{64} << 20;   // for each worker
+    uint64_t key_cache_bytes = uint64_t{64} << 20;   // for each worker and table
     Sabotage sabotage;
   };
 
@@ -119,6 +120,7 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   void gate_operation(Session& session, Operation operation);
   void serve(Session& session, Operation& operation, bool repeated);
   void share_memory(OwnedTable& table) const;  // what the other tables leave it
+  void make_room();                            // forgets key lists if they are too much beside the tables
   Result<EncodedPayload> pull_in_place(const Session& session, OwnedTable& table, const Operation& operation);
   void advance();
 
@@ -148,8 +150,10 @@ class ShardOwner final : public LaneHandler, private Member::Listener {
   std::map<uint64_t, Session> sessions_;
   std::map<uint64_t, std::pair<LaneId, FrameHeader>> early_syncs_;  // from workers that our view does not have yet
   std::map<TableId, HeldTable> tables_;
+  uint64_t cached_key_bytes_ = 0;  // in the key caches of all sessions
   ClockGate gate_;
   JobBoard board_;
+  PushStaleness staleness_;
   uint32_t served_minimum_ = 0;
   bool expelled_ = false;
   Error failure_{Code::kUnavailable, ""};

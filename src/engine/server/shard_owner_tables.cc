@@ -74,6 +74,13 @@ void ShardOwner::share_memory(OwnedTable& table) const {
   table.limit_bytes(options_.memory_max - std::min(options_.memory_max, others));
 }
 
+// Rows cannot be had again, lists can: workers are told by kKeysUnknown, and send them.
+void ShardOwner::make_room() {
+  if (cached_key_bytes_ == 0 || table_bytes() + cached_key_bytes_ <= options_.memory_max) return;
+  for (auto& [id, session] : sessions_) session.key_caches.clear();
+  cached_key_bytes_ = 0;
+}
+
 Result<Operation> ShardOwner::read_operation(Session& session, const Frame& frame, bool& keys_unknown) {
   const FrameHeader& header = frame.header;
   const auto found = tables_.find(header.table);
@@ -99,15 +106,19 @@ Result<Operation> ShardOwner::read_operation(Session& session, const Frame& fram
   if (uint64_t{header.count} * spec.width * sizeof(float) > kPayloadBytesMax - 1024) {
     return invalid("{} rows of width {} are more than one message holds", header.count, spec.width);
   }
+  make_room();
   KeyCache& cache = session.key_caches.try_emplace(header.table, options_.key_cache_bytes).first->second;
+  const uint64_t cached = cache.bytes();
   auto payload =
-      TRY(decode_payload(frame, header.count, spec.width, !operation.range, operation.pushes(), {&random_, &cache}));
-  if (payload.keys_unknown) {
+      decode_payload(frame, header.count, spec.width, !operation.range, operation.pushes(), {&random_, &cache});
+  cached_key_bytes_ += cache.bytes() - cached;  // or less, modulo 2^64
+  if (!payload) return payload.error();
+  if (payload->keys_unknown) {
     keys_unknown = true;
     return operation;
   }
-  operation.keys = std::move(payload.keys);
-  operation.values = std::move(payload.values);
+  operation.keys = std::move(payload->keys);
+  operation.values = std::move(payload->values);
   const uint64_t plain_bytes = operation.keys.size() * sizeof(Key) + operation.values.size() * sizeof(float);
   operation.bytes = kFrameHeaderBytes + plain_bytes;
   found->second.traffic.push.add(plain_bytes, frame.payload_size());
@@ -119,6 +130,10 @@ void ShardOwner::serve(Session& session, Operation& operation, bool repeated) {
   if (operation.type == FrameType::kClock) return reply(session, operation.seq, EncodedPayload{});
   const HeldTable& held = tables_.at(operation.table);
   OwnedTable& table = *held.rows;
+  if (table.spec().consistency.kind == Consistency::Kind::kAsync) {
+    if (operation.pushes() && !repeated) staleness_.on_push(operation.table, operation.session, clock_.now());
+    if (operation.pulls()) staleness_.on_pull(operation.table, operation.session);
+  }
   if (operation.in_place) return reply(session, operation.seq, pull_in_place(session, table, operation));
   const uint32_t count = operation.count;
   const uint64_t seq = operation.seq;  // a push to a bsp table keeps the operation

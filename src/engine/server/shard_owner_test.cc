@@ -1,3 +1,5 @@
+// Long because: all claims about the owner have one fixture, which plays everybody else.
+
 #include "engine/server/shard_owner.h"
 
 #include <gmock/gmock.h>
@@ -388,6 +390,34 @@ TEST_F(ShardOwnerTest, TablesTogetherKeepWithinTheMemory) {
   }
   EXPECT_LE(owner_->table(table_id("w"))->bytes() + owner_->table(table_id("v"))->bytes(), options.memory_max);
   EXPECT_TRUE(transport_.take(kAnna).back().header.flags & kFlagError);
+}
+
+TEST_F(ShardOwnerTest, KeyListsGiveWayToTables) {
+  ShardOwner::Options options;
+  options.memory_max = 4 << 20;
+  run(Consistency::async(), options);
+  std::vector<Key> keys(1000);
+  const std::vector<FilterSpec> cached = {{FilterKind::kKeyCaching}};
+  KeyCache cache(options.key_cache_bytes);
+  const auto pull = [&](Key first) {
+    for (Key i = 0; i < keys.size(); ++i) keys[i] = i + first;
+    const auto payload = encode_payload(cached, keys, {}, keys.size(), {&random_, &cache})->joined();
+    give(kAnna, FrameType::kPull, kAnna, ++seq_[kAnna], payload, [&](FrameHeader& h) {
+      h.table = table_id("w");
+      h.count = 1000;
+    });
+    return transport_.take(kAnna).back().header.type;
+  };
+  constexpr Key kLists = 300;  // 12 bytes a key: of few rows, and most of the memory
+  for (Key round = 0; round < kLists; ++round) EXPECT_NE(pull(round), FrameType::kKeysUnknown);
+  EXPECT_NE(pull(kLists - 1), FrameType::kKeysUnknown) << "it is kept";
+  TableSpec other = spec_;
+  other.name = "dense";
+  other.kind = TableKind::kDense;
+  other.rows = 500'000;
+  give(kBert, FrameType::kCreateTable, kBert, ++seq_[kBert], encode(other));
+  EXPECT_EQ(transport_.take(kBert).back().header.flags & kFlagError, 0);
+  EXPECT_EQ(pull(kLists - 1), FrameType::kKeysUnknown);
 }
 
 TEST_F(ShardOwnerTest, CountsBytesOfRepliesBeforeAndAfterFilters) {

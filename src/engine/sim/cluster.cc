@@ -122,6 +122,7 @@ void SimCluster::start_worker() {
   FakeTransport& transport = network_.add_host(*forward);
   node.host = transport.host();
   node.column = static_cast<uint32_t>(workers_.size() - 1);
+  node.started = clock_.now();
   node.session = random_.next() | 1;
   node.random = std::make_unique<Random>(random_.next());
   WorkerCore::Options options;
@@ -130,6 +131,7 @@ void SimCluster::start_worker() {
   options.member.self.session = node.session;
   options.member.self.role = Role::kWorker;
   options.member.self.rank = Member::kNoRank;
+  options.member.timing.request = scenario_.request_timeout;
   options.key_cache_bytes = scenario_.key_cache_bytes;
   options.large_bytes = scenario_.large_bytes;
   options.sabotage = sabotage_;
@@ -201,7 +203,10 @@ void SimCluster::crash_worker(bool restart) {
   victim.alive = false;
   victim.script->give_up();
   oracle_.ends(victim.column, Oracle::Life::kLost);
-  network_.kill(victim.host, random_.chance(0.3));
+  const bool silent = random_.chance(0.3);
+  last_crash_ = clock_.now();
+  crashed_unheard_ |= silent;
+  network_.kill(victim.host, silent);
   if (restart) start_at(sometime(seconds(3)), [this] { start_worker(); });
 }
 
@@ -251,6 +256,9 @@ SimReport SimCluster::run() {
   report.virtual_seconds = static_cast<double>(clock_.now().us) * 1e-6;
   report.job_failed = schedulers_.empty() || !schedulers_.back().core->outcome();
   report.faults = network_.fault_counts();
+  for (const WorkerNode& worker : workers_) {
+    if (worker.script->time_outs() > 0) report.faults["request given up"] += worker.script->time_outs();
+  }
   return report;
 }
 
@@ -311,6 +319,9 @@ void SimCluster::judge_rows(OwnerNode& owner, bool at_end) {
 }
 
 void SimCluster::check_worker(WorkerNode& worker) {
+  if (worker.script->error().message.find("places for workers") != std::string::npos && place_must_be_kept(worker)) {
+    violated("a worker was refused, though it came for one that had crashed");
+  }
   if (worker.core->clock() < worker.clock) violated("the clock of a worker went back");
   worker.clock = worker.core->clock();
   for (const auto& channel : worker.core->channels()) {
@@ -320,6 +331,18 @@ void SimCluster::check_worker(WorkerNode& worker) {
     }
     if (!channel->idle() && channel->waiting_for().empty()) violated("a request waits and does not say for whom");
   }
+}
+
+// There are never more workers than places, so one is taken only by one that crashed: from when on must the scheduler
+// have seen that it may be dead?
+bool SimCluster::place_must_be_kept(const WorkerNode& worker) const {
+  // The one that crashed may not have had a lane whose end would have told of it.
+  if (scenario_.faults.cut > 0) return false;
+  // What it said before comes late, and seems new to a scheduler that was paused.
+  if (crashed_unheard_ && scenario_.pauses > 0) return false;
+  const Duration late = scenario_.faults.slow > 0 ? scenario_.faults.slow_max : scenario_.faults.delay_max;
+  const Duration unheard = crashed_unheard_ ? Timing{}.heartbeat * 2 : Duration{};
+  return worker.started > last_crash_ + late + unheard;
 }
 
 bool SimCluster::ended() const {

@@ -26,6 +26,7 @@ struct Scenario {
   uint32_t workers = 1;
   uint32_t workers_min = 0;
   uint32_t incarnations = 1;  // of workers, restarts included
+  Duration request_timeout = Timing{}.request;
   Credit credit;
   uint64_t key_cache_bytes = 0;
   uint64_t large_bytes = 0;
@@ -76,6 +77,7 @@ class SimCluster {
     uint32_t column = 0;
     int host = -1;
     bool alive = true;
+    Time started{};
     uint32_t clock = 0;  // seen last: must not go back
   };
 
@@ -93,6 +95,7 @@ class SimCluster {
   void check_step();
   void check_owner(OwnerNode& owner);
   void check_worker(WorkerNode& worker);
+  bool place_must_be_kept(const WorkerNode& worker) const;
   void judge_rows(OwnerNode& owner, bool at_end);
   bool ended() const;
   void check_end();
@@ -116,6 +119,8 @@ class SimCluster {
   bool begun_ = false;  // some scheduler has begun the job
   std::deque<OwnerNode> owners_;
   std::deque<WorkerNode> workers_;
+  Time last_crash_{};                    // of a worker
+  bool crashed_unheard_ = false;         // some worker crashed so that nobody was told
   std::vector<uint64_t> processes_;      // ids
   std::deque<FakeNetwork::Step> steps_;  // the last ones
   uint64_t step_count_ = 0;

@@ -50,6 +50,8 @@ void Oracle::acknowledged(uint32_t table, size_t key, uint32_t column) {
 
 void Oracle::ticked(uint32_t column) { ++workers_[column].clock; }
 
+void Oracle::gave_up(uint32_t column) { workers_[column].whole = false; }
+
 void Oracle::ends(uint32_t column, Life life) { workers_[column].life = life; }
 
 void Oracle::begins_anew() {
@@ -72,7 +74,8 @@ Oracle::Read Oracle::begin_read(uint32_t table, uint32_t column, std::vector<siz
       uint32_t least = 0;
       if (!consistency.holds_clock()) {
         // One's own pushes before, whether answered or not, and everybody's that were answered.
-        least = other == column ? static_cast<uint32_t>(pushes.clocks.size()) : pushes.acknowledged;
+        const bool own = other == column && workers_[column].whole;
+        least = own ? static_cast<uint32_t>(pushes.clocks.size()) : pushes.acknowledged;
       }
       const auto seen = seen_.find({column, table, key, other});
       if (seen != seen_.end()) least = std::max(least, seen->second);
@@ -101,8 +104,11 @@ std::string Oracle::judge(const Read& read, const std::vector<float>& values) {
       if (value < 0 || value != std::floor(value)) return fault("a count that is no count");
       const auto count = static_cast<uint32_t>(value);
       if (count > pushes.clocks.size()) return fault("a push counts twice");
-      if (count < read.least[i * columns_ + other]) return fault("an acknowledged or seen push is missing");
-      const bool whole = workers_[other].life != Life::kLost;
+      // What it gave up since it asked may not be there.
+      const bool in_doubt = other == read.column && !workers_[other].whole;
+      if (!in_doubt && count < read.least[i * columns_ + other])
+        return fault("an acknowledged or seen push is missing");
+      const bool whole = workers_[other].life != Life::kLost && workers_[other].whole;
       if (consistency.holds_clock()) {
         const uint32_t exact = pushes.before(read.clock);
         if (count > exact) return fault("a bsp read saw a push of its own clock");
@@ -136,7 +142,8 @@ std::string Oracle::judge_row(uint32_t table, size_t key, const std::vector<floa
     if (value > static_cast<float>(pushes.clocks.size())) {
       return fmt::format("a push counts twice: the row holds {} ({})", value, describe(table, key, column));
     }
-    const size_t least = workers_[column].life == Life::kDone ? pushes.clocks.size() : pushes.acknowledged;
+    const bool whole = workers_[column].life == Life::kDone && workers_[column].whole;
+    const size_t least = whole ? pushes.clocks.size() : pushes.acknowledged;
     if (at_end && value < static_cast<float>(least)) {
       return fmt::format("an acknowledged push is lost: the row holds {} ({})", value, describe(table, key, column));
     }

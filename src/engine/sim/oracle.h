@@ -56,6 +56,7 @@ class Oracle {
   void pushed(uint32_t table, size_t key, uint32_t column);        // handed to the engine
   void acknowledged(uint32_t table, size_t key, uint32_t column);  // the engine said ok, in order
   void ticked(uint32_t column);                                    // asked to end its clock
+  void gave_up(uint32_t column);  // a request took too long: what it pushed may or may not count
   void ends(uint32_t column, Life life);
   // Scheduler and servers died together and new ones began the job anew: what was before is no part of it.
   void begins_anew();
@@ -86,6 +87,7 @@ class Oracle {
     Life life = Life::kRunning;
     bool begun = false;
     bool past = false;  // it took part in a job that began anew without it
+    bool whole = true;  // no push of it was given up
     uint32_t clock = 0;
   };
   const Cell& cell(uint32_t table, size_t key, uint32_t column) const {

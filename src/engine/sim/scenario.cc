@@ -73,6 +73,11 @@ Scenario Scenario::draw(Random& random) {
   if (random.chance(0.5)) s.script.work = 1 + static_cast<uint32_t>(random.below(6));
   s.script.impatient = random.uniform() * 0.8;
   if (random.chance(0.5)) s.script.think_max = milliseconds(1 + random.below(500));
+  // Shorter than most faults: requests are given up.
+  if (!s.calm && random.chance(0.3)) {
+    s.request_timeout = milliseconds(1000 + random.below(19000));
+    s.script.time_outs_max = 3;
+  }
   return s;
 }
 

@@ -46,6 +46,10 @@ std::function<void(const Result<>&)> Script::guarded(std::function<void()> then)
   };
 }
 
+bool Script::goes_on(const Result<>& result) {
+  return !result && result.error().code == Code::kTimeout && ++time_outs_ <= options_.time_outs_max;
+}
+
 void Script::fail(const Error& why) {
   if (why.message.empty()) violation_("a request failed without saying why");
   error_ = why;
@@ -57,7 +61,12 @@ void Script::fail(const Error& why) {
 void Script::create_tables(uint32_t table) {
   if (table == specs_.size()) return next();
   core_.submit_to_all("create", FrameType::kCreateTable, encode(*specs_[table]), nullptr,
-                      guarded([this, table] { create_tables(table + 1); }));
+                      [this, table](const Result<>& result) {
+                        if (dead_ || ended_) return;
+                        const bool again = goes_on(result);
+                        if (!result && !again) return fail(result.error());
+                        create_tables(again ? table : table + 1);
+                      });
 }
 
 void Script::think() {
@@ -112,6 +121,10 @@ void Script::next() {
                         : slice_keys(type, id, specs_[table], core_.owners(), keys, values, *out);
     const auto settle = [this, type, table, chosen, out, read, wait](const Result<>& result) {
       if (dead_ || ended_) return;
+      if (goes_on(result)) {
+        oracle_.gave_up(options_.column);
+        return wait ? think() : void();
+      }
       if (!result) return fail(result.error());
       if (type != FrameType::kPull) {
         for (const size_t key : chosen) oracle_.acknowledged(table, key, options_.column);
@@ -134,18 +147,24 @@ void Script::end_round() {
   }
   oracle_.ticked(options_.column);
   const bool barrier = options_.barrier_every > 0 && round_ % options_.barrier_every == 0;
-  const auto then = guarded([this, barrier] {
-    if (!barrier) return next();
-    core_.barrier(guarded([this] { next(); }));
+  const bool wait = !random_.chance(options_.impatient);
+  const auto then = [this, barrier] { barrier ? pass_barrier() : next(); };
+  // A clock ends though nobody has waited for it long enough.
+  core_.tick([this, wait, then](const Result<>& result) {
+    if (dead_ || ended_) return;
+    if (!result && !goes_on(result)) return fail(result.error());
+    if (wait) then();
   });
-  if (random_.chance(options_.impatient)) {
-    core_.tick([this](const Result<>& result) {
-      if (!dead_ && !ended_ && !result) fail(result.error());
-    });
-    then({});
-  } else {
-    core_.tick(then);
-  }
+  if (!wait && !dead_ && !ended_) then();
+}
+
+void Script::pass_barrier() {
+  core_.barrier([this](const Result<>& result) {
+    if (dead_ || ended_) return;
+    if (goes_on(result)) return later_(Duration(1), [this] { pass_barrier(); });
+    if (!result) return fail(result.error());
+    next();
+  });
 }
 
 void Script::leave() {

@@ -25,6 +25,7 @@ class Script {
     uint32_t work = 0;           // items to share
     double impatient = 0.3;      // chance not to wait for an answer
     Duration think_max{};        // pause before the next step, at most
+    uint32_t time_outs_max = 0;  // requests that may take too long; after one more it fails
   };
 
   Script(Options options, WorkerCore& core, Oracle& oracle, Random& random,
@@ -33,10 +34,12 @@ class Script {
   void start();
   bool ended() const { return ended_; }
   const Error& error() const { return error_; }  // why it ended early; empty message: it did not
-  void give_up() { dead_ = true; }               // the worker was killed: nothing it was told counts any more
+  uint32_t time_outs() const { return time_outs_; }
+  void give_up() { dead_ = true; }  // the worker was killed: nothing it was told counts any more
 
  private:
   void create_tables(uint32_t table);
+  void pass_barrier();
   void next();
   std::vector<size_t> choose_keys(uint32_t table, bool range);
   void think();  // then next()
@@ -52,6 +55,7 @@ class Script {
   void leave();
   template <class Message>
   void ask_board(FrameType type, const SharedBuffer& payload, std::function<void(const Message&)> then);
+  bool goes_on(const Result<>& result);  // though that took too long
   void fail(const Error& why);
   std::function<void(const Result<>&)> guarded(std::function<void()> then);
 
@@ -64,6 +68,7 @@ class Script {
   std::vector<std::shared_ptr<const TableSpec>> specs_;
   uint32_t round_ = 0;
   uint32_t operation_ = 0;
+  uint32_t time_outs_ = 0;
   uint32_t shared_ = 0;  // pools of work that are done: the items, their sum, the items again, their sum
   bool ended_ = false;
   bool dead_ = false;

@@ -46,7 +46,7 @@ TEST_F(ClusterSim, RepeatsARunFromItsSeed) {
 TEST_F(ClusterSim, BreaksEverythingThereIsToBreak) {
   const SimSummary summary = simulate_seeds(1, 300, 1);
   for (const char* kind : {"lost", "repeated", "reordered", "delayed", "cut", "partitioned", "paused", "worker crash",
-                           "server crash", "scheduler crash", "power cut", "killed"}) {
+                           "server crash", "scheduler crash", "power cut", "killed", "request given up"}) {
     EXPECT_TRUE(summary.faults.contains(kind)) << kind;
   }
   EXPECT_GT(summary.jobs_failed, 0u);

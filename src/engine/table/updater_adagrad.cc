@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "base/vector_clones.h"
@@ -19,7 +21,7 @@ void update(float* __restrict values, float* __restrict states, const float* __r
             Numbers numbers) {
   for (size_t i = 0; i < count; ++i) {
     const float g = pushed[i];
-    const float n = states[i] + g * g;
+    const float n = std::min(states[i] + g * g, FLT_MAX);  // finite, so that a checkpoint can be loaded
     const float rate = numbers.learning_rate / (std::sqrt(n) + numbers.epsilon);
     states[i] = n;
     values[i] = proximal(values[i] - rate * g, rate, numbers.lambda1, numbers.lambda2);

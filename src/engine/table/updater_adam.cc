@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "base/vector_clones.h"
@@ -26,7 +27,7 @@ void update_row(float* __restrict value, float* __restrict m, float* __restrict 
   for (size_t i = 0; i < width; ++i) {
     const float g = pushed[i];
     m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    v[i] = std::min(beta2 * v[i] + (1 - beta2) * g * g, FLT_MAX);  // finite, so that a checkpoint can be loaded
     value[i] -= rate * m[i] / (std::sqrt(v[i] * v_scale) + epsilon);
   }
 }

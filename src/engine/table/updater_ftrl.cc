@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "base/vector_clones.h"
@@ -14,6 +16,8 @@ struct Numbers {
   float decay;
 };
 
+inline float keep_finite(float x) { return std::min(std::max(x, -FLT_MAX), FLT_MAX); }
+
 PSCLOUD_VECTOR_CLONES
 void update(float* __restrict values, float* __restrict states, const float* __restrict pushed, size_t count,
             Numbers numbers) {
@@ -21,13 +25,14 @@ void update(float* __restrict values, float* __restrict states, const float* __r
   for (size_t i = 0; i < count; ++i) {
     const float g = pushed[i];
     const float s_before = states[2 * i + 1];
-    const float s = std::sqrt(s_before * s_before + g * g);
-    const float z = states[2 * i] + (g - (s - s_before) / alpha * values[i]);
+    // Kept finite: the square of a large gradient is not, and one infinity makes NaNs of all that follows.
+    const float s = std::sqrt(std::min(s_before * s_before + g * g, FLT_MAX));
+    const float z = keep_finite(states[2 * i] + (g - (s - s_before) / alpha * values[i]));
     // Where |z| <= lambda1 the quotient may be 0/0; it is not taken then.
     const float w = (std::copysign(lambda1, z) - z) / ((beta + decay * s) / alpha + lambda2);
     states[2 * i] = z;
     states[2 * i + 1] = s;
-    values[i] = std::abs(z) <= lambda1 ? 0.0f : w;
+    values[i] = std::abs(z) <= lambda1 ? 0.0f : keep_finite(w);
   }
 }
 

@@ -265,6 +265,20 @@ TEST_P(EachUpdater, VectorsOfThisMachineGiveTheBitsOfAScalarLoop) {
   }
 }
 
+TEST(Updater, GradientsWhoseSquaresAreNotFiniteLeaveRowsThatAre) {
+  for (const UpdaterSpec& spec : {UpdaterSpec{"ftrl", {}}, UpdaterSpec{"ftrl", {{"decay", 0}, {"lambda1", 1}}},
+                                  UpdaterSpec{"adagrad", {}}, UpdaterSpec{"adam", {}}}) {
+    const auto updater = make_valid(spec);
+    float value = 0;
+    std::vector<float> state(updater->state_width(1));
+    for (const float gradient : {1.0f, 3e38f, 3e38f, -3e38f, 2e19f, -1.0f, 3e38f, -3e38f, -3e38f, 0.0f}) {
+      updater->update({&value, 1}, state, {&gradient, 1});
+      EXPECT_TRUE(std::isfinite(value)) << spec.name << " after " << gradient;
+      for (const float one : state) EXPECT_TRUE(std::isfinite(one)) << spec.name << " after " << gradient;
+    }
+  }
+}
+
 TEST_P(EachUpdater, RefusesANumberItDoesNotKnow) {
   const auto updater = UpdaterCatalog().make({GetParam(), {{"momentum", 0.9f}}});
   ASSERT_FALSE(updater.has_value());

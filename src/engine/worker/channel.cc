@@ -81,6 +81,7 @@ void Channel::sync() {
   frame.header.type = FrameType::kSync;
   frame.header.session = options_.session;
   frame.header.seq = ++sync_number_;
+  asked_before_ = next_seq_;
   frame.header.ack = oldest_unanswered();
   // Whom we mean: the address may have passed to another server since.
   frame.header.extra = options_.owner.session;
@@ -103,12 +104,21 @@ std::span<std::byte> Channel::place_for(const FrameHeader& header) {
 }
 
 void Channel::vacate(const std::shared_ptr<const bool>& wanted) {
+  // The room for its bytes has been given back, and lent memory may hold other values by now. The end of a clock is
+  // sent all the same: without it this worker would hold the others up for good.
+  std::erase_if(queue_, [&](const Part& part) { return part.wanted == wanted && part.type != FrameType::kClock; });
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (waiter.wanted == wanted) *waiter.flag = true;
+    return waiter.wanted == wanted;
+  });
   const auto found = sent_.find(placed_);
-  if (placed_ == 0 || found == sent_.end() || found->second.part.wanted != wanted) return;
-  // It may be half there, and the rest would follow.
-  const Error why = unavailable("a request was given up while its answer arrived");
-  transport_.close(lane_);
-  on_close(why);
+  if (placed_ != 0 && found != sent_.end() && found->second.part.wanted == wanted) {
+    // It may be half there, and the rest would follow.
+    const Error why = unavailable("a request was given up while its answer arrived");
+    transport_.close(lane_);
+    on_close(why);
+  }
+  pump();  // what stood behind it
 }
 
 void Channel::on_frame(const Frame& frame) {
@@ -164,6 +174,8 @@ void Channel::on_sync_reply(const Frame& frame) {
   credit_ = Credit::unpack(state->credit);
   min_clock_ = std::max(min_clock_, state->min_clock);
   for (auto& [seq, sent] : sent_) {
+    // What was sent after the question is still on its way; if it is lost the next question finds out.
+    if (seq >= asked_before_) break;
     const bool waits = std::ranges::find(state->waiting, seq) != state->waiting.end();
     if (waits) {
       sent.at = clock_.now();
@@ -240,12 +252,12 @@ void Channel::put_in_queue(Part part) {
   queue_.insert(place, std::move(part));
 }
 
-void Channel::tell_when_to_copy(uint64_t bytes, std::atomic<bool>* flag) {
-  if (bytes < options_.large_bytes) {
+void Channel::tell_when_to_copy(uint64_t bytes, std::shared_ptr<const bool> wanted, std::atomic<bool>* flag) {
+  if (bytes < options_.large_bytes || !*wanted) {
     *flag = true;
     return;
   }
-  waiters_.push_back(flag);
+  waiters_.push_back({std::move(wanted), flag});
   tell_waiters();
 }
 
@@ -253,7 +265,7 @@ void Channel::tell_waiters() {
   if (waiters_.empty()) return;
   const bool waits = std::ranges::any_of(queue_, [this](const Part& part) { return is_large(part); });
   if (waits && failure_.message.empty()) return;
-  for (std::atomic<bool>* flag : std::exchange(waiters_, {})) *flag = true;
+  for (const Waiter& waiter : std::exchange(waiters_, {})) *waiter.flag = true;
 }
 
 // Sends what the credit allows, in order.

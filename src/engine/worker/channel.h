@@ -69,7 +69,8 @@ class Channel {
   void on_frame(const Frame& frame);
   // Where the values of this reply are wanted.
   std::span<std::byte> place_for(const FrameHeader& header);
-  // A request was given up: nothing may arrive in its place any more.
+  // A request was given up: nothing may arrive in its place any more, what of it was not sent never is, and who waits
+  // to copy for it waits no longer.
   void vacate(const std::shared_ptr<const bool>& wanted);
   void on_close(const Error& why);
   void on_wake();
@@ -84,7 +85,8 @@ class Channel {
   Buffer allocate(size_t size) { return transport_.allocate(lane_, size); }
   // Sets `*flag` when the values of a part, of so many bytes, should be copied: those of a large one when no other
   // waits here to be sent, since to copy far ahead of the owner would only push what it needs next out of the cache.
-  void tell_when_to_copy(uint64_t bytes, std::atomic<bool>* flag);
+  // Sets it too when the request is not `wanted` any more.
+  void tell_when_to_copy(uint64_t bytes, std::shared_ptr<const bool> wanted, std::atomic<bool>* flag);
 
   bool synced() const { return synced_; }            // the owner knows us
   uint32_t min_clock() const { return min_clock_; }  // of all workers, as the owner last said
@@ -104,6 +106,11 @@ class Channel {
     uint64_t bytes = 0;
     Time at;
     std::string waiting;  // for whom, if the owner said so
+  };
+
+  struct Waiter {
+    std::shared_ptr<const bool> wanted;
+    std::atomic<bool>* flag;
   };
 
   void connect();
@@ -136,6 +143,7 @@ class Channel {
   bool synced_ = false;
   bool said_how_ = false;
   uint64_t sync_number_ = 0;
+  uint64_t asked_before_ = 1;  // requests below this had been sent when the last question was asked
   Time next_connect_ = Time::never();
   Time next_sync_ = Time::never();  // ask what became of the requests
   Time sync_deadline_ = Time::never();
@@ -145,10 +153,10 @@ class Channel {
 
   Credit credit_;
   uint64_t next_seq_ = 1;
-  std::deque<Part> queue_;                   // not sent yet; the worker bounds it
-  size_t passes_ = 0;                        // parts that went before large ones since the last large one was sent
-  std::map<uint64_t, Sent> sent_;            // not answered yet
-  std::vector<std::atomic<bool>*> waiters_;  // for no large part in queue_
+  std::deque<Part> queue_;         // not sent yet; the worker bounds it
+  size_t passes_ = 0;              // parts that went before large ones since the last large one was sent
+  std::map<uint64_t, Sent> sent_;  // not answered yet
+  std::vector<Waiter> waiters_;    // for no large part in queue_
   uint64_t sent_bytes_ = 0;
   size_t sent_pulls_ = 0;
   uint64_t reply_bytes_ = 0;  // that are on their way to us

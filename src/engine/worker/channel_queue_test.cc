@@ -56,12 +56,64 @@ TEST_F(ChannelTest, SmallValuesAreCopiedAtOnceLargeOnesWhenNoOtherWaits) {
   push();
   std::atomic<bool> small = false;
   std::atomic<bool> large = false;
-  channel_->tell_when_to_copy(1000, &small);
-  channel_->tell_when_to_copy(1 << 20, &large);
+  const auto wanted = std::make_shared<const bool>(true);
+  channel_->tell_when_to_copy(1000, wanted, &small);
+  channel_->tell_when_to_copy(1 << 20, wanted, &large);
   EXPECT_TRUE(small);
   EXPECT_FALSE(large);
   reply(1, {.requests = 1, .bytes = 1 << 20});
   EXPECT_TRUE(large) << "though a small one waits";
+}
+
+TEST_F(ChannelTest, WhatIsGivenUpIsNotSentAndNobodyWaitsToCopyForIt) {
+  open({.requests = 1, .bytes = 1 << 20});
+  const auto wanted = std::make_shared<bool>(true);
+  const auto of_request = [&](Part part) {
+    part.wanted = wanted;
+    return submit(std::move(part));
+  };
+  for (int i = 0; i < 3; ++i) of_request(part(FrameType::kPush, std::vector<Key>(100000, 1)));  // one is sent
+  Part clock;
+  clock.type = FrameType::kClock;
+  of_request(std::move(clock));
+  push({1, 2});
+  std::atomic<bool> given_up = false;
+  std::atomic<bool> other = false;
+  std::atomic<bool> late = false;
+  channel_->tell_when_to_copy(1 << 20, wanted, &given_up);
+  channel_->tell_when_to_copy(1 << 20, std::make_shared<const bool>(true), &other);
+  EXPECT_FALSE(given_up || other);
+  *wanted = false;
+  channel_->vacate(wanted);
+  EXPECT_TRUE(given_up);
+  EXPECT_TRUE(other) << "no large part waits any more";
+  channel_->tell_when_to_copy(1 << 20, wanted, &late);
+  EXPECT_TRUE(late);
+  std::vector<std::pair<FrameType, uint32_t>> seen;
+  for (uint64_t seq = 1; seq <= 3; ++seq) {
+    for (const Frame& frame : transport_.take()) seen.emplace_back(frame.header.type, frame.header.count);
+    reply(seq, {.requests = 1, .bytes = 1 << 20});
+  }
+  using Pair = std::pair<FrameType, uint32_t>;
+  EXPECT_THAT(seen, ElementsAre(Pair{FrameType::kPush, 100000}, Pair{FrameType::kClock, 0}, Pair{FrameType::kPush, 2}));
+}
+
+TEST_F(ChannelTest, WhatStoodBehindSomethingGivenUpGoesOn) {
+  open();
+  const auto wanted = std::make_shared<bool>(true);
+  for (int i = 0; i < 3; ++i) {
+    Part large = part(FrameType::kPush, std::vector<Key>(300000, 1));  // more than one is too much for the network
+    large.wanted = wanted;
+    submit(std::move(large));
+  }
+  transport_.take();
+  push({1, 2});
+  EXPECT_TRUE(transport_.take().empty());
+  *wanted = false;
+  channel_->vacate(wanted);
+  const auto sent = transport_.take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].header.count, 2u);
 }
 
 TEST_F(ChannelTest, ALargePartHasItsTurnHoweverManySmallOnesCome) {

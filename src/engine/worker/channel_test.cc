@@ -189,6 +189,19 @@ TEST_F(ChannelTest, OfAPushThatArrivedOnlyTheOutcomeIsAskedForAndAPullIsDoneAgai
   EXPECT_NE(sent[2].payload, nullptr);
 }
 
+TEST_F(ChannelTest, WhatWasSentAfterTheQuestionIsNotSentAgain) {
+  open();
+  push({1});
+  transport_.take();
+  pass(Timing{}.retry);
+  push({2});
+  sync_reply(0);
+  EXPECT_THAT(numbers(transport_.take()), ElementsAre(1));
+  pass(Timing{}.retry * 2);  // it was lost after all
+  sync_reply(1);
+  EXPECT_THAT(numbers(transport_.take()), ElementsAre(1, 2));
+}
+
 TEST_F(ChannelTest, WhatWaitsAtTheOwnerIsNotSentAgain) {
   open();
   pull();

@@ -9,6 +9,7 @@
 #include "engine/node_loop.h"
 #include "engine/node_status.h"
 #include "engine/worker/budget.h"
+#include "engine/worker/lent_buffers.h"
 #include "engine/worker/request_check.h"
 #include "engine/worker/slicer.h"
 #include "engine/worker/ticket.h"
@@ -74,6 +75,7 @@ class WorkerImpl final : public Worker {
     loop_->start(*core_, [] {});
     http_ = TRY(serve_status(
         options_, [this] { return loop_->ask<std::string>([this] { return core_->status_json(); }, ""); }, metrics_));
+    if (http_ && options_.http == "auto") log_info("its status is at http://{}/status", http_->address());
     TRY(on_loop([this](WorkerCore::Done done) {
       core_->start([this, done = std::move(done)](const Result<>& ready) {
         if (ready) {
@@ -115,8 +117,7 @@ class WorkerImpl final : public Worker {
     Result<Buffer> lent = unavailable("the worker has left the job");
     loop_->call([&] { lent = loop_->transport().lend(floats * sizeof(float)); });
     const auto buffer = std::make_shared<Buffer>(TRY(std::move(lent)));
-    MutexLock lock(mutex_);
-    lent_.push_back(buffer);
+    lent_.add(buffer);
     return LentFloats{{reinterpret_cast<float*>(buffer->data()), floats}, buffer};
   }
 
@@ -435,32 +436,19 @@ class WorkerImpl final : public Worker {
 
   void submit_slice(const std::shared_ptr<WorkerCore::Request>& request, Slice& slice) {
     if (const size_t bytes = slice.value_bytes(); bytes > 0) {
-      if (SharedBuffer lent = slice.positions.empty() ? find_lent(slice.source) : nullptr) {
+      if (SharedBuffer lent = slice.positions.empty() ? lent_.find(slice.source) : nullptr) {
         slice.part.values = Floats(slice.source, std::move(lent));
       } else {
         std::atomic<bool> room{false};
         Buffer buffer;
-        loop_->look([&] { core_->channel(slice.owner).tell_when_to_copy(bytes, &room); });
+        loop_->look([&] { core_->channel(slice.owner).tell_when_to_copy(bytes, request->wanted, &room); });
         if (!loop_->drive_until(room)) return;  // the loop has ended
-        loop_->look([&] { buffer = core_->channel(slice.owner).allocate(bytes); });
-        if (buffer.size() != bytes) return;  // it has ended since
+        loop_->look([&] { buffer = *request->wanted ? core_->channel(slice.owner).allocate(bytes) : Buffer(); });
+        if (buffer.size() != bytes) return;  // the loop has ended since, or the request's time is over
         slice.load(std::move(buffer));
       }
     }
     loop_->call([&] { core_->submit(request, std::move(slice)); });
-  }
-
-  // The lent buffer that holds these floats; null if they are ordinary ones.
-  SharedBuffer find_lent(std::span<const float> values) {
-    MutexLock lock(mutex_);
-    std::erase_if(lent_, [](const auto& one) { return one.expired(); });
-    const Bytes bytes = bytes_of(values);
-    for (const auto& one : lent_) {
-      SharedBuffer buffer = one.lock();
-      if (!buffer || bytes.data() < buffer->data()) continue;
-      if (bytes.data() + bytes.size() <= buffer->data() + buffer->size()) return buffer;
-    }
-    return nullptr;
   }
 
   const NodeOptions options_;
@@ -479,11 +467,11 @@ class WorkerImpl final : public Worker {
   int servers_ = 0;
   uint32_t owners_ = 0;
 
+  LentBuffers lent_;
   Mutex mutex_;
   CondVar ended_;
   std::map<TableId, std::shared_ptr<const TableSpec>> specs_ GUARDED_BY(mutex_);
   std::map<TableId, std::map<uint32_t, OwnerMemory>> views_ GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<const Buffer>> lent_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -141,6 +141,7 @@ std::shared_ptr<WorkerCore::Request> WorkerCore::open_request(std::string what, 
 
 void WorkerCore::submit(const std::shared_ptr<Request>& request, Slice slice) {
   CHECK(slice.owner < channels_.size());
+  if (!*request->wanted) return;  // its time was over before all of it had been submitted
   slice.part.clock = worker_clock_;
   slice.part.wanted = request->wanted;
   slice.part.done = [this, request, sink = std::move(slice.sink)](Result<Part::Answer> answer) {

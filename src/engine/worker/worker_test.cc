@@ -105,6 +105,28 @@ TEST_F(WorkerTest, EveryPartIsSentThoughAnotherThreadMakesTheRoomForIt) {
   }
 }
 
+TEST_F(WorkerTest, APushThatCannotBeSentInTimeReturns) {
+  // Two parts wait at the owner for a worker that never comes, the third to be sent, the fourth to be copied.
+  for (const bool sockets : {false, true}) {
+    const TestingCluster cluster({.workers = 2, .workers_min = 1, .sockets = sockets});
+    const auto other = cluster.worker(1);
+    NodeOptions options = cluster.node(Role::kWorker);
+    options.rank = 0;
+    options.request_timeout_ms = 3000;
+    const auto worker = TestingCluster::worker(options);
+    const std::vector<float> ones(6 << 20, 1);
+    TableSpec some = dense("w", ones.size());
+    some.consistency = Consistency::bsp();
+    const Table table = create(*worker, some);
+    create(*other, some);
+    (void)worker->clock();
+    std::vector<float> out(ones.size());
+    const Result<> result = worker->push_pull_rows(table, 0, ones, out).wait();
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::kTimeout) << result.error().message;
+  }
+}
+
 TEST_F(WorkerTest, ThreadsOfWorkersMayDoTheServersWork) {
   const TestingCluster cluster({.owners = 2, .workers = 3, .work = LocalWork::kThreadsOfWorkers});
   cluster.run_workers([](Worker& worker) {
