@@ -56,6 +56,7 @@ Result<bool> ExampleReader::parse_records() {
       parser_->parse_record(record->bytes, block_, bad);
       for (BadLines::One& one : bad.first) one.offset = 0;
     } else {
+      parser_->end_bad(block_);
       bad.add(0, record->damage);
     }
     note(bad, record->offset);

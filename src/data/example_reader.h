@@ -25,8 +25,8 @@ class ExampleReader {
   // The next examples of the part: `rows`, or what is left of it; none at its end. They stay until the next call.
   Result<RowSlice> next(size_t rows);
 
-  // Of the part: lines or records that are no examples, and were left out. A line is told by the place of what is wrong
-  // in the text of the file, a record by where it begins.
+  // Of the part: lines or records that are no examples, and were left out (but see Labels). A line is told by the place
+  // of what is wrong in the text of the file, a record by where it begins.
   const BadLines& bad_lines() const { return bad_; }
   bool reads_records() const { return parser_->reads_records(); }
 

@@ -32,27 +32,23 @@ Result<FilePart> part_of_text(std::string_view text) {
   return part;
 }
 
-Result<bool> can_be_cut(FileStore& store, const std::string& uri) {
-  const std::string first = TRY(first_bytes(store, uri));
+Result<bool> can_be_cut(FileStore& store, const FileInfo& file) {
+  if (!file.gives_parts) return false;
+  const std::string first = TRY(first_bytes(store, file.uri));
   return compression_of(first) == Compression::kNone && record_kind(first) != RecordKind::kPlain;
 }
 
-Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes) {
+std::vector<FilePart> cut_file(const FileInfo& file, uint64_t bytes, bool can_be_cut) {
   CHECK(bytes > 0, "parts of no bytes");
+  const std::string version = file.version_is_global ? file.version : "";
+  const uint64_t count = std::max<uint64_t>(1, (file.size + bytes - 1) / bytes);
+  if (count == 1 || !can_be_cut) return {{.uri = file.uri, .version = version}};
   std::vector<FilePart> parts;
-  for (const FileInfo& file : files) {
-    const std::string version = file.version_is_global ? file.version : "";
-    const uint64_t count = std::max<uint64_t>(1, (file.size + bytes - 1) / bytes);
-    if (count == 1 || !TRY(can_be_cut(store, file.uri))) {
-      parts.push_back({.uri = file.uri, .version = version});
-      continue;
-    }
-    const uint64_t each = (file.size + count - 1) / count;
-    for (uint64_t begin = 0; begin < file.size; begin += each) {
-      parts.push_back({.uri = file.uri, .begin = begin, .end = begin + each, .version = version});
-    }
-    parts.back().end = FilePart{}.end;  // what has been appended since belongs to the last
+  const uint64_t each = (file.size + count - 1) / count;
+  for (uint64_t begin = 0; begin < file.size; begin += each) {
+    parts.push_back({.uri = file.uri, .begin = begin, .end = begin + each, .version = version});
   }
+  parts.back().end = FilePart{}.end;  // what has been appended since belongs to the last
   return parts;
 }
 

@@ -28,11 +28,11 @@ struct FilePart {
 std::string to_text(const FilePart& part);
 Result<FilePart> part_of_text(std::string_view text);
 
-// Whether it can be read from a place in the middle: a compressed file cannot, nor can one of plain records.
-Result<bool> can_be_cut(FileStore& store, const std::string& uri);
+// Whether it can be read from a place in the middle: a compressed file cannot, nor can one of plain records, nor one of
+// which the store gives no parts.
+Result<bool> can_be_cut(FileStore& store, const FileInfo& file);
 
-// Parts of about `bytes` each, so that few files still feed many workers. One that cannot be
-// cut is one part.
-Result<std::vector<FilePart>> cut_files(FileStore& store, std::span<const FileInfo> files, uint64_t bytes);
+// Parts of about `bytes` each, so that few files still feed many workers; if it cannot be cut, one.
+std::vector<FilePart> cut_file(const FileInfo& file, uint64_t bytes, bool can_be_cut);
 
 }  // namespace pscloud

@@ -17,10 +17,10 @@ const uint64_t kEnd = FilePart{}.end;
 
 std::vector<FilePart> cut(const std::string& contents, uint64_t bytes) {
   MemoryStore store({{"f", contents}});
-  const std::vector<FileInfo> files{store.stat("f").value()};
-  std::vector<FilePart> parts = cut_files(store, files, bytes).value();
+  const FileInfo file = store.stat("f").value();
+  std::vector<FilePart> parts = cut_file(file, bytes, can_be_cut(store, file).value());
   for (FilePart& part : parts) {
-    EXPECT_EQ(std::exchange(part.version, ""), files[0].version);
+    EXPECT_EQ(std::exchange(part.version, ""), file.version);
   }
   return parts;
 }
@@ -41,7 +41,14 @@ TEST(FilePart, AVersionThatOnlyThisMachineKnowsIsNotCarried) {
   MemoryStore store({{"f", std::string("text")}});
   FileInfo file = store.stat("f").value();
   file.version_is_global = false;
-  EXPECT_THAT(cut_files(store, std::span(&file, 1), 100).value(), ElementsAre(FilePart{"f", 0, kEnd}));
+  EXPECT_THAT(cut_file(file, 100, true), ElementsAre(FilePart{"f", 0, kEnd}));
+}
+
+TEST(FilePart, AFileThatItsStoreGivesNoPartsOfIsWhole) {
+  MemoryStore store({{"f", std::string(100, 'x')}});
+  FileInfo file = store.stat("f").value();
+  file.gives_parts = false;
+  EXPECT_FALSE(can_be_cut(store, file).value());
 }
 
 TEST(FilePart, OfRecordsOnlyThoseThatCanBeFoundAreCut) {

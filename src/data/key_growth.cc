@@ -10,6 +10,19 @@ namespace {
 
 constexpr int kRankCells = 60;
 
+// Of more than `often` events, where `mean` are to be expected (Poisson).
+double chance_above(uint64_t often, double mean) {
+  constexpr uint64_t kSummed = 1000;
+  if (often == 0) return -std::expm1(-mean);
+  if (often > kSummed) return mean > static_cast<double>(often) ? 1 : 0;  // that far out it is nearly a step
+  double below = 0;
+  for (uint64_t i = 0; i <= often; ++i) {
+    const auto count = static_cast<double>(i);
+    below += std::exp(count * std::log(mean) - mean - std::lgamma(count + 1));
+  }
+  return std::max(0.0, 1 - below);
+}
+
 // A sample: keys drawn, and how many of them are different.
 struct GrowthPoint {
   double drawn = 0;
@@ -32,10 +45,10 @@ class RankLaw {
     }
     for (Cell& cell : cells_) cell.chance /= all;
   }
-  // How many different keys to expect.
-  double different(double drawn) const {
+  // How many different keys to expect that come more than `often` times.
+  double different(double drawn, uint64_t often = 0) const {
     double sum = 0;
-    for (const Cell& cell : cells_) sum -= cell.keys * std::expm1(-drawn * cell.chance);
+    for (const Cell& cell : cells_) sum += cell.keys * chance_above(often, drawn * cell.chance);
     return sum;
   }
 
@@ -49,10 +62,11 @@ class RankLaw {
 
 struct GrowthFit {
   double error = std::numeric_limits<double>::infinity();
-  double growth = 1;  // different keys of all, for each of the sample
+  double growth = 1;  // keys of all that come often enough, for each of the sample
 };
 
-GrowthFit fit(std::span<const GrowthPoint> points, double drawn_of_all) {
+// Of keys that come more than `often` times in `times` the sample, beside those that come as often in proportion in it.
+GrowthFit fit(std::span<const GrowthPoint> points, double times, uint64_t often) {
   constexpr double kPowerMax = 2;
   constexpr double kPowerStep = 0.1;
   constexpr double kRanksFactor = 1.1;  // from one try to the next
@@ -67,7 +81,9 @@ GrowthFit fit(std::span<const GrowthPoint> points, double drawn_of_all) {
         error += std::pow(std::log(law.different(point.drawn) / point.different), 2);
       }
       if (error >= best.error) continue;
-      best = {error, law.different(drawn_of_all) / law.different(points.back().drawn)};
+      const double drawn = points.back().drawn;
+      const double common = law.different(drawn, static_cast<uint64_t>(static_cast<double>(often) / times));
+      best = {error, law.different(drawn * times, often) / std::max(common, 1e-9)};
     }
   }
   return best;
@@ -102,7 +118,9 @@ uint64_t KeyGrowth::features() const {
   return sum;
 }
 
-double KeyGrowth::keys_in(double rows) const {
+double KeyGrowth::keys_in(double rows, uint64_t often) const {
+  const double times = rows / static_cast<double>(std::max<uint64_t>(1, rows_));
+  double common = 0;  // that came often enough in the sample, in proportion
   std::vector<Key> seen;
   std::vector<GrowthPoint> points;
   double everywhere_drawn = 0;
@@ -118,19 +136,21 @@ double KeyGrowth::keys_in(double rows) const {
     for (size_t i = 0, end = 0; i < seen.size(); i = end) {
       while (end < seen.size() && seen[end] == seen[i]) ++end;
       ++different;
-      if (&dealt != &dealt_[kDeals - 1] || !is_everywhere(end - i, rows_)) continue;
+      if (&dealt != &dealt_[kDeals - 1]) continue;
+      if (static_cast<double>(end - i) * times > static_cast<double>(often)) ++common;
+      if (!is_everywhere(end - i, rows_)) continue;
       ++everywhere;
       everywhere_drawn += static_cast<double>(end - i);
     }
     const auto drawn = static_cast<double>(seen.size());
     if (!seen.empty() && (points.empty() || points.back().drawn < drawn)) points.push_back({drawn, different});
   }
-  const double times = rows / static_cast<double>(std::max<uint64_t>(1, rows_));
+  if (often > 0 && times <= 1) return common;
   if (points.empty() || times == 1) return points.empty() ? 0 : points.back().different;
   if (times < 1) return different_of(points, points.back().drawn * times);
-  const double seen_keys = points.back().different;
-  const GrowthFit all = fit(points, points.back().drawn * times);
-  if (everywhere == 0 || everywhere == seen_keys) return seen_keys * (everywhere == 0 ? all.growth : 1);
+  if (everywhere == points.back().different) return common;
+  const GrowthFit all = fit(points, times, often);
+  if (everywhere == 0) return common * all.growth;
 
   // The same without those that are in nearly every row: counts beside categories would bend the law.
   const double share = 1 - everywhere_drawn / points.back().drawn;
@@ -138,9 +158,10 @@ double KeyGrowth::keys_in(double rows) const {
   for (const GrowthPoint& point : points) {
     rest.push_back({point.drawn * share, std::max(1.0, point.different - everywhere)});
   }
-  const GrowthFit others = fit(rest, rest.back().drawn * times);
-  if (all.error < others.error) return seen_keys * all.growth;
-  return (seen_keys - everywhere) * others.growth + everywhere;
+  const GrowthFit others = fit(rest, times, often);
+  if (all.error < others.error) return common * all.growth;
+  const double common_everywhere = std::min(common, everywhere);
+  return (common - common_everywhere) * others.growth + common_everywhere;
 }
 
 }  // namespace pscloud

@@ -20,8 +20,8 @@ class KeyGrowth {
   uint64_t rows() const { return rows_; }
   uint64_t features() const;
 
-  // Different keys of so many rows, be they more than the sample has or fewer.
-  double keys_in(double rows) const;
+  // Different keys of so many rows, be they more than the sample has or fewer, that come more than `often` times.
+  double keys_in(double rows, uint64_t often = 0) const;
 
  private:
   static constexpr int kDeals = 4;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "data/click_log.h"
@@ -33,6 +34,29 @@ TEST(KeyGrowth, KeysOfTenTimesTheRowsAreFoundFromASample) {
   EXPECT_NEAR(estimate_of_truth(0.7, 20000, 1000, 10000), 1, 0.2);
   EXPECT_NEAR(estimate_of_truth(0, 20000, 1000, 10000), 1, 0.2);
   EXPECT_NEAR(estimate_of_truth(1.1, 10000000, 1000, 10000), 1, 0.2);  // most are new
+}
+
+// How the estimate is to the truth, of keys that come more than `often` times.
+double estimate_of_common(double zipf, uint64_t keys, uint64_t sampled, uint64_t rows, uint64_t often) {
+  ClickLog log({.keys = keys, .zipf = zipf});
+  KeyGrowth growth;
+  std::unordered_map<Key, uint64_t> counts;
+  RowBlock block;
+  for (uint64_t i = 0; i < rows; ++i) {
+    block.clear();
+    log.next(block);
+    if (i < sampled) growth.add(block.keys);
+    for (const Key key : block.keys) ++counts[key];
+  }
+  const auto common = std::ranges::count_if(counts, [&](const auto& one) { return one.second > often; });
+  return growth.keys_in(static_cast<double>(rows), often) / static_cast<double>(common);
+}
+
+TEST(KeyGrowth, SoAreThoseThatComeOften) {
+  EXPECT_EQ(estimate_of_common(1.1, 20000, 1000, 1000, 3), 1);
+  EXPECT_NEAR(estimate_of_common(1.1, 20000, 1000, 10000, 10), 1, 0.2);
+  EXPECT_NEAR(estimate_of_common(0.7, 20000, 1000, 10000, 10), 1, 0.2);
+  EXPECT_NEAR(estimate_of_common(1.1, 1000000, 1000, 10000, 3), 1, 0.2);
 }
 
 TEST(KeyGrowth, OfFewerRowsThanTheSampleHasItTellsTheirs) {

@@ -9,8 +9,9 @@
 namespace pscloud {
 
 MinibatchReader::MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows,
-                                 const CachePlace& cache, Labels labels)
+                                 const CachePlace& cache, Labels labels, size_t features_max)
     : rows_(rows),
+      features_max_(features_max),
       counting_(store,
                 [this](size_t bytes) {
                   stored_bytes_ += bytes;
@@ -83,17 +84,22 @@ Result<> MinibatchReader::continue_in_text(const Error& damage) {
     const RowSlice rows = TRY(text_.next(std::min<uint64_t>(left, rows_)));
     if (rows.rows() == 0) break;
     left -= rows.rows();
-    if (writing_) number(rows, again);
+    if (writing_) TRY(number(rows, again));
   }
   return {};
 }
 
 // For the next time, too.
-void MinibatchReader::number(const RowSlice& rows, NumberedRows& out) {
+Result<> MinibatchReader::number(const RowSlice& rows, NumberedRows& out) {
+  if (rows.keys.size() > features_max_) {
+    return invalid("{}: {} examples together have {} features, more than {}: take smaller minibatches", part_.uri,
+                   rows.rows(), rows.keys.size(), features_max_);
+  }
   localizer_.localize(rows.keys);
   out.assign(rows, localizer_.keys(), localizer_.columns());
-  if (!writing_) return;
+  if (!writing_) return {};
   if (const auto kept = writing_->write(out); !kept) keep_none(kept.error());
+  return {};
 }
 
 Result<bool> MinibatchReader::next_of_text(NumberedRows& out) {
@@ -107,7 +113,7 @@ Result<bool> MinibatchReader::next_of_text(NumberedRows& out) {
     }
     return false;
   }
-  number(rows, out);
+  TRY(number(rows, out));
   given_ += rows.rows();
   return true;
 }

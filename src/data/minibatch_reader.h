@@ -21,9 +21,9 @@ struct CachePlace {
 // file, and then the cache has it for the next time, as it has what was damaged. One thread.
 class MinibatchReader {
  public:
-  // `rows` at a time. The store is borrowed.
+  // `rows` at a time, which have at most `features_max`. The store is borrowed.
   MinibatchReader(FileStore& store, ExampleFormat format, bool ignore_groups, size_t rows, const CachePlace& cache = {},
-                  Labels labels = Labels::kNeeded);
+                  Labels labels = Labels::kNeeded, size_t features_max = Localizer::kFeaturesMax);
 
   MinibatchReader(const MinibatchReader&) = delete;
   MinibatchReader& operator=(const MinibatchReader&) = delete;
@@ -45,11 +45,12 @@ class MinibatchReader {
   Result<bool> next_cached(NumberedRows& out);
   Result<> continue_in_text(const Error& damage);
   Result<bool> next_of_text(NumberedRows& out);
-  void number(const RowSlice& rows, NumberedRows& out);
+  Result<> number(const RowSlice& rows, NumberedRows& out);
   void begin_to_keep();
   void keep_none(const Error& why);
 
   const size_t rows_;
+  const size_t features_max_;
   uint64_t stored_bytes_ = 0;
   WatchedStore counting_;
   ExampleReader text_;

@@ -57,6 +57,15 @@ class MinibatchReaderTest : public testing::Test {
   MemoryStore files_{{}, 1 << 20};
 };
 
+TEST_F(MinibatchReaderTest, AMinibatchOfTooManyFeaturesIsRefused) {
+  MinibatchReader enough(store_, ExampleFormat::kLibsvm, true, 10, {}, Labels::kNeeded, 20);
+  EXPECT_TRUE(read_through(enough, {"f"}));
+  MinibatchReader few(store_, ExampleFormat::kLibsvm, true, 10, {}, Labels::kNeeded, 19);
+  const auto read = read_through(few, {"f"});
+  EXPECT_EQ(read.error().code, Code::kInvalid);
+  EXPECT_EQ(read.error().message, "f: 10 examples together have 20 features, more than 19: take smaller minibatches");
+}
+
 TEST_F(MinibatchReaderTest, TheCacheGivesWhatTheTextDid) {
   MinibatchReader plain = reader(nullptr);
   const ReadThrough read = read_through(plain, {"f"}).value();

@@ -1,6 +1,7 @@
 #include "data/parser.h"
 
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "data/parser_makers.h"
@@ -22,18 +23,25 @@ void Parser::take_line(std::string_view text, const char* at, const char* end, R
   if (first == end) return;
   Complaint complaint = parse_line(first, end, block);
   if (complaint.at == nullptr) return;
-  block.drop_unended();
+  end_bad(block);
   bad.add(static_cast<uint64_t>(complaint.at - text.data()), std::move(complaint.reason));
 }
 
 void Parser::parse_record(std::string_view record, RowBlock& block, BadLines& bad) {
   Complaint complaint = parse_line(record.data(), record.data() + record.size(), block);
   if (complaint.at == nullptr) return;
-  block.drop_unended();
+  end_bad(block);
   bad.add(static_cast<uint64_t>(complaint.at - record.data()), std::move(complaint.reason));
 }
 
-std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, Labels labels) {
+void Parser::end_bad(RowBlock& block) const {
+  block.drop_unended();
+  if (labels_ == Labels::kMayLack) block.end_row(std::numeric_limits<float>::quiet_NaN());
+}
+
+namespace {
+
+std::unique_ptr<Parser> parser_of(ExampleFormat format, bool ignore_groups) {
   switch (format) {
     case ExampleFormat::kDense:
     case ExampleFormat::kSparse:
@@ -41,11 +49,19 @@ std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, La
     case ExampleFormat::kAdfea: return make_adfea_parser(ignore_groups);
     case ExampleFormat::kLibsvm: return make_libsvm_parser();
     case ExampleFormat::kTerafea: return make_terafea_parser(ignore_groups);
-    case ExampleFormat::kVw: return make_vw_parser(labels);
+    case ExampleFormat::kVw: return make_vw_parser();
     case ExampleFormat::kCriteo: return make_criteo_parser(ignore_groups);
     case ExampleFormat::kProto: return make_proto_parser(ignore_groups);
   }
   CHECK(false, "format {}", static_cast<int>(format));
+}
+
+}  // namespace
+
+std::unique_ptr<Parser> make_parser(ExampleFormat format, bool ignore_groups, Labels labels) {
+  auto parser = parser_of(format, ignore_groups);
+  parser->set_labels(labels);
+  return parser;
 }
 
 int parser_version(ExampleFormat format) {

@@ -13,7 +13,8 @@ namespace pscloud {
 // How examples are written: all but the last as lines of text.
 enum class ExampleFormat { kDense, kSparse, kSparseBinary, kAdfea, kLibsvm, kTerafea, kVw, kCriteo, kProto };
 
-// Examples to learn from have a label; those that are only scored may be without one, in formats that allow it.
+// Examples to learn from have a label. Those that are only scored may be without one, in formats that allow it, and
+// keep their places: a bad line is an example without features, whose label is no number (NaN).
 enum class Labels { kNeeded, kMayLack };
 
 // Lines that make no sense: how many, and what is wrong with the first of them.
@@ -45,6 +46,10 @@ class Parser {
   // Its examples are no lines but records: parse_record() takes each, parse() none.
   virtual bool reads_records() const { return false; }
   void parse_record(std::string_view record, RowBlock& block, BadLines& bad);
+  // What takes the place of a bad line or record.
+  void end_bad(RowBlock& block) const;
+
+  void set_labels(Labels labels) { labels_ = labels; }
 
  protected:
   // What is wrong with a line, and where.
@@ -66,6 +71,8 @@ class Parser {
   // One line, without its end, or one record: features go to `block`, then its row is ended. Whatever follows `end` is
   // no digit.
   virtual Complaint parse_line(const char* at, const char* end, RowBlock& block) = 0;
+
+  Labels labels_ = Labels::kNeeded;
 };
 
 // `ignore_groups`: the features are in no group, whatever the text says.

@@ -14,7 +14,7 @@ std::unique_ptr<Parser> make_grouped_parser(ExampleFormat format,
 std::unique_ptr<Parser> make_libsvm_parser();
 std::unique_ptr<Parser> make_proto_parser(bool ignore_groups);
 std::unique_ptr<Parser> make_terafea_parser(bool ignore_groups);
-std::unique_ptr<Parser> make_vw_parser(Labels labels);
+std::unique_ptr<Parser> make_vw_parser();
 
 // Groups of features have numbers below this.
 inline constexpr uint64_t kGroupsMax = 4096;

@@ -235,6 +235,17 @@ TEST(Parser, Vw) {
   EXPECT_EQ(complaint(ExampleFormat::kVw, "1 | x:y"), "7: what follows 'x:' is no number");
 }
 
+TEST(Parser, WhereExamplesKeepTheirPlacesABadLineIsOneWithoutALabel) {
+  for (const ExampleFormat format : {ExampleFormat::kLibsvm, ExampleFormat::kVw}) {
+    const std::string text = format == ExampleFormat::kVw ? "1 |a x\nbad\n-1 |a y\n" : "1 1:1\n1 2:2 bad\n-1 5:5\n";
+    const auto [block, bad] = parse(format, text, false, Labels::kMayLack);
+    EXPECT_EQ(bad.count, 1u);
+    EXPECT_THAT(block.labels, ElementsAre(1, testing::IsNan(), -1));
+    EXPECT_THAT(block.ends, ElementsAre(1, 1, 2));
+    EXPECT_EQ(block.values.size(), 2u);
+  }
+}
+
 TEST(Parser, VwLearnsFromNoLineThatIsNotWhatItSeems) {
   EXPECT_EQ(complaint(ExampleFormat::kVw, "1 2.5 |a x"), "3: an importance of 2.5: there are none here but 1");
   EXPECT_EQ(complaint(ExampleFormat::kVw, "1 1 0.5 'tag|a x"), "5: a base of 0.5: there is none here but 0");

@@ -16,10 +16,6 @@ constexpr bool ends_word(char c) { return is_blank(c) || c == '|'; }
 // bar. A line without a label is for prediction: its label is 0. An importance that is not 1, or a base that is not 0,
 // would change what is learned, and there is no place for them.
 class VwParser final : public Parser {
- public:
-  explicit VwParser(Labels labels) : labels_(labels) {}
-
- private:
   Complaint parse_line(const char* at, const char* end, RowBlock& block) override {
     float label = 0;
     const char* const bar = std::find(at, end, '|');
@@ -85,12 +81,10 @@ class VwParser final : public Parser {
     at = rest;
     return {};
   }
-
-  const Labels labels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Parser> make_vw_parser(Labels labels) { return std::make_unique<VwParser>(labels); }
+std::unique_ptr<Parser> make_vw_parser() { return std::make_unique<VwParser>(); }
 
 }  // namespace pscloud

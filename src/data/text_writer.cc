@@ -87,14 +87,14 @@ void write_terafea(const Row& row, std::string& text) {
 
 // Groups are columns: 13 counts, then 26 words.
 void write_criteo(const Row& row, std::string& text) {
-  constexpr uint16_t kCounts = 13;
-  constexpr uint16_t kColumns = 39;
+  constexpr uint16_t kCriteoCounts = 13;
+  constexpr uint16_t kCriteoColumns = 39;
   text += row.positive ? '1' : '0';
   size_t at = 0;
-  for (uint16_t column = 0; column < kColumns; ++column) {
+  for (uint16_t column = 0; column < kCriteoColumns; ++column) {
     text += '\t';
     if (at == row.keys.size() || row.group(at) != column) continue;
-    if (column < kCounts) {
+    if (column < kCriteoCounts) {
       append_number(text, static_cast<uint64_t>(std::max(0L, std::lround(std::expm1(row.value(at))))));
     } else {
       text += fmt::format("{:08x}", row.keys[at]);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <memory>
 #include <vector>
 
@@ -57,6 +58,16 @@ const pb::FieldDescriptor* field_named(const pb::Descriptor* type, const std::st
     if (name == extension->name() || name == written_name(extension)) return extension;
   }
   return nullptr;
+}
+
+// Takes the "[1]" off "push_filter[1]"; 0 if there is none.
+int take_index(std::string& name) {
+  const size_t bracket = name.starts_with('[') ? std::string::npos : name.find('[');
+  if (bracket == std::string::npos) return 0;
+  int index = 0;
+  std::from_chars(name.data() + bracket + 1, name.data() + name.size(), index);
+  name.resize(bracket);
+  return index;
 }
 
 // Takes the first name off "async_sgd.minibatch": the dots of one in brackets are its own.
@@ -110,16 +121,20 @@ const pb::Descriptor* message_at(std::string_view text, size_t offset, const pb:
 // right, and with the place of the name: protobuf gives that of what follows it.
 class FirstError final : public pb::io::ErrorCollector {
  public:
-  FirstError(const pb::Descriptor* type, std::string_view text, std::string_view name)
-      : type_(type), text_(text), name_(name) {}
+  FirstError(const pb::Message& config, std::string_view text, std::string_view name)
+      : config_(config), type_(config.GetDescriptor()), text_(text), name_(name) {}
 
   void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
     if (!complaint_.empty()) return;
     if (line < 0) {
       constexpr std::string_view kMissing = "Message missing required fields: ";
-      const bool missing = message.starts_with(kMissing);
-      complaint_ = fmt::format("{}: {}{}", name_, missing ? "missing: " : "",
-                               missing ? message.substr(kMissing.size()) : message);
+      if (!message.starts_with(kMissing)) {
+        complaint_ = fmt::format("{}: {}", name_, message);
+        return;
+      }
+      const std::string fields = message.substr(kMissing.size());
+      const std::string place = config_place(text_, fields.substr(0, fields.find(',')), config_);  // of what lacks it
+      complaint_ = fmt::format("{}{}{}: missing: {}", name_, place.empty() ? "" : ":", place, fields);
       return;
     }
     size_t at = offset_of(text_, line, column);
@@ -163,6 +178,7 @@ class FirstError final : public pb::io::ErrorCollector {
     if (found != std::string_view::npos) at = found;
   }
 
+  const pb::Message& config_;  // of its kind
   const pb::Descriptor* type_;
   std::string_view text_;
   std::string name_;
@@ -172,7 +188,7 @@ class FirstError final : public pb::io::ErrorCollector {
 }  // namespace
 
 Result<> parse_config(std::string_view text, std::string_view name, pb::Message& config) {
-  FirstError error(config.GetDescriptor(), text, name);
+  FirstError error(config, text, name);
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(std::string(text), &config)) return invalid("{}", error.complaint());
@@ -183,7 +199,7 @@ std::string config_place(std::string_view text, std::string_view field, const pb
   const std::unique_ptr<pb::Message> parsed(config.New());
   pb::TextFormat::ParseInfoTree root;
   pb::TextFormat::Parser parser;
-  FirstError ignored(config.GetDescriptor(), text, "");
+  FirstError ignored(config, text, "");
   parser.RecordErrorsTo(&ignored);
   parser.WriteLocationsTo(&root);
   parser.AllowPartialMessage(true);
@@ -192,9 +208,11 @@ std::string config_place(std::string_view text, std::string_view field, const pb
   const pb::TextFormat::ParseInfoTree* tree = &root;
   const pb::Descriptor* type = config.GetDescriptor();
   while (tree != nullptr && type != nullptr && !field.empty()) {
-    const pb::FieldDescriptor* one = field_named(type, take_name(field));
+    std::string name = take_name(field);
+    const int number = take_index(name);
+    const pb::FieldDescriptor* one = field_named(type, name);
     if (one == nullptr) break;
-    const int index = one->is_repeated() ? 0 : -1;
+    const int index = one->is_repeated() ? number : -1;
     const auto location = tree->GetLocation(one, index);
     if (location.line < 0) break;
     place = place_of(text, offset_of(text, location.line, location.column));
@@ -229,7 +247,7 @@ Result<> set_config_field(std::string_view assignment, pb::Message& config) {
       const pb::Reflection& fields = *within->GetReflection();
       fields.ClearField(within, field);
       const std::string text = fmt::format("{}: {}", written_name(field), value);
-      FirstError error(within->GetDescriptor(), text, path);
+      FirstError error(*within, text, path);
       pb::TextFormat::Parser parser;
       parser.RecordErrorsTo(&error);
       parser.AllowPartialMessage(true);

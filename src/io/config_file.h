@@ -16,8 +16,8 @@ namespace pscloud {
 // that was probably meant if there is no such field or value; `name` is the text's in messages.
 Result<> parse_config(std::string_view text, std::string_view name, google::protobuf::Message& config);
 
-// Where such a text says a field, as "async_sgd.minibatch": "31:9". If it does not, where it says what that would be
-// within; else nothing. `config` tells which fields there are.
+// Where such a text says a field, as "async_sgd.minibatch" or "push_filter[1]": "31:9". If it does not, where it says
+// what that would be within; else nothing. `config` tells which fields there are.
 std::string config_place(std::string_view text, std::string_view field, const google::protobuf::Message& config);
 
 // Sets one field, as "async_sgd.minibatch=5000" says; a repeated one has this value alone afterwards. An extension

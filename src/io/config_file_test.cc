@@ -57,7 +57,9 @@ TEST(ConfigFile, OtherMistakesHaveTheirPlaceToo) {
 TEST(ConfigFile, WhatAMessageMustHaveIsMissed) {
   google::protobuf::UninterpretedOption option;
   EXPECT_EQ(parse_config("name { name_part: 'a' }", "x.conf", option).error().message,
-            "x.conf: missing: name[0].is_extension");
+            "x.conf:1:1: missing: name[0].is_extension");
+  EXPECT_EQ(parse_config("name { name_part: 'a' is_extension: true }\nname {}", "x.conf", option).error().message,
+            "x.conf:2:1: missing: name[1].name_part, name[1].is_extension");
 }
 
 TEST(ConfigFile, AFileIsReadFromItsStore) {

@@ -19,6 +19,7 @@ struct FileInfo {
   uint64_t size = 0;
   std::string version;  // differs once the file has changed: its time, or what the store calls its version; no spaces
   bool version_is_global = false;  // the same whoever asks, from whatever machine
+  bool gives_parts = true;         // to read from a place in its middle costs no more than what is read
 };
 
 // What to read of a file.

@@ -40,7 +40,14 @@ class HttpStore final : public FileStore {
     if (head.status != 200) return http_error(uri, head);
     const auto size = whole_number(head.header("content-length"));
     if (!size) return invalid("{}: the server does not say how long it is: copy it to a file first", uri);
-    return FileInfo{.uri = uri, .size = *size, .version = version_of(head), .version_is_global = true};
+    std::string version = version_of(head);
+    // A size alone is no version: others have it too.
+    const bool is_global = !version.empty();
+    return FileInfo{.uri = uri,
+                    .size = *size,
+                    .version = std::move(version),
+                    .version_is_global = is_global,
+                    .gives_parts = TRY(gives_parts(uri, head))};
   }
 
   Result<std::vector<FileInfo>> list(const std::string& folder) override { return no_lists(folder); }
@@ -86,6 +93,13 @@ class HttpStore final : public FileStore {
   static Result<> check(const std::string& uri) {
     if (host_of(uri).find('@') == std::string_view::npos) return {};
     return invalid("a URL with a name or password is refused: it would stand in logs");
+  }
+  // Many servers say so; of one that does not a byte is asked for, and if it sends more it has not understood.
+  Result<bool> gives_parts(const std::string& uri, const HttpResponse& head) {
+    if (head.header("accept-ranges") == "bytes") return true;
+    const auto got = get(uri, 0, 1, 1, {});
+    if (!got && got.error().code != Code::kCorrupt) return got.error();
+    return got && got->status != 200;
   }
   static Error no_lists(const std::string& folder) {
     return invalid("{}: web servers have no lists of files: name each file", folder);

@@ -19,15 +19,18 @@ using testing::HasSubstr;
 struct WebFile {
   std::string contents;
   bool ranges = true;
+  bool says_ranges = false;
+  bool has_version = true;
   std::atomic<int> version = 1;
   ScriptedHttpServer server = ScriptedHttpServer([this](const std::string& request) { return answer(request); });
 
   std::string uri() const { return server.url() + "/file"; }
   std::string answer(const std::string& request) const {
     if (request.find(" /file ") == std::string::npos) return ScriptedHttpServer::text(404, "");
-    const std::string etag = fmt::format("ETag: \"v{}\"\r\n", version.load());
+    const std::string etag = has_version ? fmt::format("ETag: \"v{}\"\r\n", version.load()) : "";
     if (request.starts_with("HEAD")) {
-      return fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{}\r\n", contents.size(), etag);
+      return fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{}{}\r\n", contents.size(), etag,
+                         says_ranges ? "Accept-Ranges: bytes\r\n" : "");
     }
     size_t begin = 0;
     size_t last = 0;
@@ -56,11 +59,26 @@ TEST(HttpStore, ReadsFilesWithAndWithoutRanges) {
     const FileInfo info = store->stat(file.uri()).value();
     EXPECT_EQ(info.size, file.contents.size());
     EXPECT_EQ(info.version, "v1");
+    EXPECT_TRUE(info.version_is_global);
+    EXPECT_EQ(info.gives_parts, ranges);
     EXPECT_EQ(read_all(*store->open(file.uri(), {}).value(), 1 << 30).value(), file.contents);
     EXPECT_EQ(read_all(*store->open(file.uri(), {.begin = 5, .end = 20}).value(), 99).value(),
               file.contents.substr(5, 15));
     EXPECT_EQ(read_all(*store->open(file.uri(), {.begin = 1 << 30}).value(), 99).value(), "");
   }
+}
+
+TEST(HttpStore, AServerThatSaysItGivesPartsIsBelieved) {
+  WebFile file{.contents = long_text(), .says_ranges = true};
+  EXPECT_TRUE(make_http_store()->stat(file.uri()).value().gives_parts);
+  EXPECT_EQ(file.server.requests().size(), 1u);
+}
+
+TEST(HttpStore, ASizeAloneIsNoVersion) {
+  WebFile file{.contents = "text", .has_version = false};
+  const FileInfo info = make_http_store()->stat(file.uri()).value();
+  EXPECT_EQ(info.version, "");
+  EXPECT_FALSE(info.version_is_global);
 }
 
 TEST(HttpStore, AFileThatChangesIsNoticed) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/random.h"
 #include "io/file_store.h"
 
 namespace pscloud {
@@ -45,9 +45,10 @@ FileInfo info_of(const std::string& uri, const struct stat& status) {
                                  status.st_size)};
 }
 
-// Hidden: patterns of what is to come must not find what is not whole, nor what a kill has left.
-std::string aside_name(const std::string& name, uint64_t number) {
-  return fmt::format(".{}.{}-{}", name, ::getpid(), number);
+// Hidden: patterns of what is to come must not find what is not whole, nor what a kill has left. Nobody else's: neither
+// another thread's, whose store counts by itself, nor that of a container which has the same number of process.
+std::string aside_name(const std::string& name) {
+  return fmt::format(".{}.{}-{}", name, ::getpid(), Random::from_system().next());
 }
 
 bool is_aside(std::string_view name) {
@@ -188,23 +189,26 @@ class LocalStore final : public FileStore {
     if (!folder.empty()) fs::create_directories(folder, error);
     if (error) return path_error(folder.string(), error.value());
     if (fs::is_directory(path, error)) return invalid("{}: is a folder, not a file", uri);
-    std::string aside = (folder / aside_name(fs::path(path).filename().string(), next_++)).string();
-    Fd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    std::string aside = (folder / aside_name(fs::path(path).filename().string())).string();
+    Fd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd) return path_error(uri, errno);
     return std::make_unique<LocalOutput>(path, std::move(aside), std::move(fd));
   }
 
   Result<> check_create(const std::string& uri) override {
     std::error_code error;
-    std::vector<fs::path> missing;  // folders, the innermost first
-    for (fs::path folder = fs::path(TRY(path_of(uri))).parent_path(); !folder.empty() && !fs::exists(folder, error);
-         folder = folder.parent_path()) {
-      missing.push_back(folder);
+    const fs::path parent = fs::path(TRY(path_of(uri))).parent_path();
+    fs::path folder = parent;
+    while (!folder.empty() && !fs::exists(folder, error)) folder = folder.parent_path();
+    if (folder == parent) {
+      TRY(create(uri));
+      return {};
     }
-    Result<> created;
-    if (const auto output = create(uri); !output) created = output.error();
-    for (const fs::path& folder : missing) fs::remove(folder, error);  // unless somebody has put something there
-    return created;
+    // Folders that are missing are not made: removed again, they would be pulled away from another who makes them too.
+    if (folder.empty()) folder = ".";
+    if (!fs::is_directory(folder, error)) return path_error(folder.string(), ENOTDIR);
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) return path_error(folder.string(), errno);
+    return {};
   }
 
   Result<> remove(const std::string& uri) override {
@@ -227,9 +231,6 @@ class LocalStore final : public FileStore {
     for (const std::string& one : found) TRY(remove(one));
     return {};
   }
-
- private:
-  std::atomic<uint64_t> next_ = 0;
 };
 
 }  // namespace

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <iterator>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "io/file_store.h"
 
@@ -64,8 +67,38 @@ TEST_F(LocalStoreTest, WhetherAFileCanBeWrittenIsToldBeforeAndLeavesNothing) {
   EXPECT_TRUE(store_->check_create(folder_ + "/file"));
   EXPECT_EQ(get("file"), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(store_->check_create(folder_ + "/file/x/y").error().message, folder_ + "/file: not a directory");
   EXPECT_THAT(store_->check_create(folder_ + "/file/x").error().message, HasSubstr(folder_ + "/file"));
   EXPECT_THAT(store_->check_create(folder_).error().message, HasSubstr("is a folder, not a file"));
+}
+
+TEST_F(LocalStoreTest, WhoAsksWhetherItCanBeWrittenIsNotInTheWayOfAnother) {
+  std::atomic<int> failures = 0;
+  for (int round = 0; round < 50; ++round) {
+    const std::string file = folder_ + "/new" + std::to_string(round) + "/folder/file";
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        const auto store = make_local_store();
+        const auto can = store->check_create(file);
+        const auto output = store->create(file + std::to_string(i));
+        if (!can || !output || !(*output)->commit()) ++failures;
+      });
+    }
+  }
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(LocalStoreTest, TwoStoresThatWriteOneFileDoNotMixTheirBytes) {
+  const auto other = make_local_store();
+  const auto first = store_->create(folder_ + "/file").value();
+  const auto second = other->create(folder_ + "/file").value();
+  ASSERT_TRUE(first->write("first"));
+  ASSERT_TRUE(second->write("2"));
+  ASSERT_TRUE(first->commit());
+  EXPECT_EQ(get("file"), "first");
+  ASSERT_TRUE(second->commit());
+  EXPECT_EQ(get("file"), "2");
 }
 
 TEST_F(LocalStoreTest, AChangedFileHasAnotherVersion) {

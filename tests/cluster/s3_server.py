@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import hmac
 import http.server
+import itertools
 import re
 import socket
 import ssl
@@ -187,7 +188,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             objects[key] = Object(body, '"' + hashlib.md5(body).hexdigest() + '"', meta)
             return 200, [("ETag", objects[key].etag)], b""
         if "uploads" in query:
-            upload = f"upload/{len(self.server.asked)}+="
+            upload = f"upload/{next(self.server.numbers)}+="
             self.server.uploads[upload] = (bucket, key, {}, meta)
             return 200, [], f"<R><Bucket>{bucket}</Bucket><UploadId>{upload}</UploadId></R>".encode()
         return self.complete(objects, key, query, body)
@@ -284,6 +285,7 @@ class S3Server(http.server.ThreadingHTTPServer):
         self.users = {}
         self.buckets = {}  # name -> key -> Object
         self.uploads = {}
+        self.numbers = itertools.count()  # of uploads
         self.faults = []
         self.asked = []
         self.clock_off_s = 0
