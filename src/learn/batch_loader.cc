@@ -61,7 +61,8 @@ BatchLoader::BatchLoader(Worker& worker, FileStore& store, const BatchSettings& 
 Result<LoadedExamples> BatchLoader::load(const std::string& pool, const ShowReading& show) {
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
-  const std::vector<std::string> items = items_of_pass(TRY(cut_into_items(store_, files)), settings_.selection, 1);
+  const std::vector<std::string> items = items_of_pass(
+      TRY(cut_into_items(worker_, store_, files, kTrainingData, settings_.checkpoint)), settings_.selection, 1);
   // The sums of floats are the same in two runs only if each worker has the same examples.
   TRY(worker_.offer_work(pool, items, SlowWork::kRepeat, WorkDeal::kByRank));
   ReadMeter meter(worker_, pool + ", how far", selected_bytes(files, settings_.selection), show, clock_);

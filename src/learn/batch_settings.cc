@@ -51,7 +51,7 @@ Result<StartWeights> start_of(const Config& config) {
   }
   switch (init.type()) {
     case ParamInitConfig::ZERO:
-    case ParamInitConfig::CLONE: return start;
+    case ParamInitConfig::CLONE: return start;  // of what servers have, which is nothing: no_effect says so
     case ParamInitConfig::CONSTANT: start.mean = init.constant(); break;
     case ParamInitConfig::GAUSSIAN:
       start.mean = init.mean();
@@ -76,9 +76,12 @@ Result<> read_order(const BCDConfig& darlin, BatchSettings& settings) {
   settings.max_delay = TRY(at_least(darlin.max_block_delay(), 0, "darlin.max_block_delay"));
   settings.prior_sweeps =
       TRY(at_least(darlin.num_iter_for_prior_fea_group(), 0, "darlin.num_iter_for_prior_fea_group"));
-  for (const int32_t group : darlin.prior_fea_group()) {
-    if (group < 0 || group >= kGroupsMax)
-      return invalid("darlin.prior_fea_group is {}, must be 0 to {}", group, kGroupsMax - 1);
+  for (int i = 0; i < darlin.prior_fea_group_size(); ++i) {
+    const int32_t group = darlin.prior_fea_group(i);
+    if (group < 0 || group >= kGroupsMax) {
+      return invalid("{} is {}, must be 0 to {}", one_of("darlin.prior_fea_group", i, darlin.prior_fea_group_size()),
+                     group, kGroupsMax - 1);
+    }
     settings.prior_groups.push_back(static_cast<uint16_t>(group));
   }
   return {};
@@ -109,6 +112,12 @@ Result<BatchSettings> batch_settings(const Config& config) {
     settings.no_effect.emplace_back(
         "darlin.max_num_parallel_groups_in_preprocessing has no effect: all groups are preprocessed together");
   }
+  if (darlin.init_w().type() == ParamInitConfig::CLONE) {
+    settings.no_effect.emplace_back(
+        "darlin.init_w.type CLONE has no effect: the servers have nothing yet, and it begins with ZERO; model_input "
+        "names "
+        "a model to begin with");
+  }
   settings.validation = TRY(validation_of(config));
   settings.model = TRY(model_output_of(config));
   settings.checkpoint = TRY(checkpoint_settings(config));
@@ -123,9 +132,7 @@ Result<BatchSettings> batch_settings(const Config& config) {
   settings.iterations = TRY(at_least(darlin.max_pass_of_data(), 1, "darlin.max_pass_of_data"));
   settings.epsilon = darlin.epsilon();
   if (!(settings.epsilon >= 0)) return invalid("darlin.epsilon is {}, must be 0 or more", settings.epsilon);
-  for (const auto& filter : darlin.comm_filter()) {
-    settings.filters.push_back(TRY(filter_of(filter, "darlin.comm_filter")));
-  }
+  settings.filters = TRY(filters_of(darlin.comm_filter(), "darlin.comm_filter"));
   return settings;
 }
 

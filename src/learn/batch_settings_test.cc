@@ -60,6 +60,8 @@ TEST(BatchSettings, TellWhichFieldHasNoEffect) {
   EXPECT_EQ(settings->ahead_bytes_max, 3'000'000u);
   EXPECT_THAT(settings->no_effect,
               ElementsAre(HasSubstr("darlin.max_num_parallel_groups_in_preprocessing has no effect")));
+  EXPECT_THAT(settings_of("darlin { init_w { type: CLONE } }")->no_effect,
+              ElementsAre(HasSubstr("darlin.init_w.type CLONE has no effect")));
 }
 
 TEST(BatchSettings, NameTheFieldThatIsWrong) {
@@ -68,6 +70,7 @@ TEST(BatchSettings, NameTheFieldThatIsWrong) {
   EXPECT_THAT(refusal_of("darlin { feature_block_ratio: 0 }"), HasSubstr("darlin.feature_block_ratio is 0"));
   EXPECT_THAT(refusal_of("darlin { max_block_delay: -1 }"), HasSubstr("darlin.max_block_delay is -1"));
   EXPECT_THAT(refusal_of("darlin { prior_fea_group: 70000 }"), HasSubstr("darlin.prior_fea_group is 70000"));
+  EXPECT_THAT(refusal_of("darlin { prior_fea_group: [1, -1] }"), HasSubstr("darlin.prior_fea_group[1] is -1"));
   EXPECT_THAT(refusal_of("darlin { tail_feature_freq: 254 }"), HasSubstr("darlin.tail_feature_freq is 254"));
   EXPECT_THAT(refusal_of("darlin { max_data_buf_size_in_mb: 0 }"), HasSubstr("max_data_buf_size_in_mb is 0"));
   EXPECT_THAT(refusal_of("darlin { epsilon: nan }"), HasSubstr("darlin.epsilon"));

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "io/config_file.h"
 #include "learn/checkpoint_files.h"
+#include "learn/data_selection.h"
 #include "learn/row_file.h"
 #include "learn/shared_work.h"
 #include "learn/table_scan.h"
@@ -81,6 +82,7 @@ Result<> write_checkpoint(Worker& worker, FileStore& store, const CheckpointSett
     if (sums[failed] > 0) return std::vector<Addend>();
     Checkpoint checkpoint;
     checkpoint.set_number(number);
+    checkpoint.set_cut_for_workers(TRY(workers_cut_for(worker, kTrainingData)));
     const auto written = write_last(store, settings, std::move(checkpoint), sums, tables, parts, describe);
     if (!written) log_warning("checkpoint {}: {}", number, written.error().message);
     return std::vector<Addend>();

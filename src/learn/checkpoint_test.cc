@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "data/click_log.h"
@@ -41,17 +43,22 @@ class CheckpointTest : public testing::Test {
       store_.put("train/" + std::to_string(file), click_lines(kExamples, file));
       data_bytes_ += store_.get("train/" + std::to_string(file)).size();
     }
+    configure("");
+  }
+  ~CheckpointTest() override { set_log_level(LogLevel::kInfo); }
+
+  void configure(const std::string& more) {
     PS::LM::Config config;
     EXPECT_TRUE(
         parse_config("training_data { format: TEXT text: LIBSVM file: 'train/.*' } loss { type: LOGIT }"
                      "model_output { format: BIN file: 'model' } penalty { type: L1 lambda: 0.1 }"
                      "learning_rate { type: DECAY alpha: 0.1 beta: 1 }"
                      "async_sgd { algo: FTRL minibatch: 50 max_delay: 1 num_data_pass: 2 }"
-                     "checkpoint { folder: 'ck' every_seconds: 0 }",
+                     "checkpoint { folder: 'ck' every_seconds: 0 }" +
+                         more,
                      "test", config));
     settings_ = online_settings(config).value();
   }
-  ~CheckpointTest() override { set_log_level(LogLevel::kInfo); }
 
   // Ends in the middle of the data once so many bytes were read.
   Result<OnlineProgress> train(int servers, int workers, uint64_t bytes_max = UINT64_MAX) {
@@ -142,11 +149,53 @@ TEST_F(CheckpointTest, CountsOfSeldomFeaturesAreKept) {
   }
 }
 
+TEST_F(CheckpointTest, ValidationAndEarlyStopAndDropoutGoOnAsIfNothingHadHappened) {
+  store_.put("test/0", click_lines(kExamples, 99));
+  configure(
+      "factorization_machine { dim: 3 threshold: 5 dropout: 0.3 alpha: 0.1 }"
+      "validation_data { format: TEXT text: LIBSVM file: 'test/.*' } early_stop { patience: 2 min_decrease: 0.002 }");
+  settings_.passes = 8;
+  settings_.checkpoint.folder = "";
+  const auto whole = train(2, 1);
+  ASSERT_TRUE(whole) << whole.error().message;
+  ASSERT_GT(whole->stopped, 2u);
+  ASSERT_LT(whole->stopped, 8u);
+  ASSERT_GT(whole->embeddings, 100u);
+  const std::string expected = model();
+  settings_.checkpoint.folder = "ck";
+  for (const double kill : {0.5, 1.9, whole->stopped - 0.5}) {
+    settings_.checkpoint.resume = false;
+    ASSERT_FALSE(train(2, 1, static_cast<uint64_t>(static_cast<double>(data_bytes_) * kill)));
+    settings_.checkpoint.resume = true;
+    const auto progress = train(2, 1);
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_EQ(progress->stopped, whole->stopped);
+    EXPECT_EQ(progress->validation_logloss, whole->validation_logloss);
+    EXPECT_EQ(progress->examples, whole->examples);
+    EXPECT_EQ(model(), expected);
+  }
+}
+
+TEST_F(CheckpointTest, AnyWorkerSeesThatOneIsDue) {
+  const TestingCluster cluster({.servers = 1, .workers = 2});
+  cluster.run_workers([&](Worker& worker) {
+    const SystemClock clock;
+    const Time deadline = clock.now() + std::chrono::seconds(20);
+    // The first is at its part until another has asked for a checkpoint.
+    WatchedStore store(store_, [&](size_t) -> Result<> {
+      while (worker.is_first() && clock.now() < deadline && TRY(worker.tally("checkpoints", {}, 0, 1)).front() == 0) {
+      }
+      return {};
+    });
+    const auto progress = OnlineTrainer(worker, store, nullptr, settings_, [](const OnlineProgress&) {}).run();
+    ASSERT_TRUE(progress) << progress.error().message;
+    EXPECT_LT(clock.now(), deadline);
+  });
+}
+
 TEST_F(CheckpointTest, ARunGoesOnOnOtherServersAndWorkers) {
-  // The first worker makes them, after a part: the other may have been quicker with all.
-  do {
-    ASSERT_FALSE(train(2, 2, data_bytes_ * 3 / 2));
-  } while (list_checkpoints(store_, "ck").value().empty());
+  ASSERT_FALSE(train(2, 2, data_bytes_ * 3 / 2));
+  ASSERT_FALSE(list_checkpoints(store_, "ck").value().empty());
   settings_.checkpoint.resume = true;
   settings_.passes = 3;  // longer than it was meant to
   const auto progress = train(3, 3);

@@ -81,7 +81,7 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
             "ctr.conf:3:3: there is no field minibach here; did you mean minibatch?");
   EXPECT_EQ(parse_config("loss { type: L1 }", "ctr.conf", config).error().message,
             "ctr.conf:1:14: L1 is no value of type here");
-  EXPECT_EQ(parse_config("loss { }", "ctr.conf", config).error().message, "ctr.conf: missing: loss.type");
+  EXPECT_EQ(parse_config("loss { }", "ctr.conf", config).error().message, "ctr.conf:1:1: missing: loss.type");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class DataSampler {
       const uint64_t place = static_cast<uint64_t>(static_cast<double>(bytes) * i / kSamplePieces);
       while (at + 1 < files.size() && before + files[at].size <= place) before += files[at++].size;
       const FileInfo& file = files[at];
-      if (TRY(can_be_cut(store_, file.uri))) {
+      if (TRY(can_be_cut(store_, file))) {
         const uint64_t begin = place - std::min(place, before);
         TRY(read({file.uri, begin, begin + piece}));
         plain_.bytes += std::min(file.size, begin + piece) - std::min(file.size, begin);
@@ -70,8 +70,8 @@ class DataSampler {
   bool has_values() const { return has_values_; }
   bool has_groups() const { return has_groups_; }
   // Work items that a file is cut into.
-  double parts_of(const FileInfo& file, uint64_t bytes) const {
-    return is_packed(file) ? 1 : std::ceil(static_cast<double>(file.size) / static_cast<double>(part_bytes(bytes)));
+  double parts_of(const FileInfo& file, uint64_t of_part) const {
+    return is_packed(file) ? 1 : std::ceil(static_cast<double>(file.size) / static_cast<double>(of_part));
   }
   // Different ones of a minibatch, of no more rows than were told.
   double minibatch_keys(double rows) const {
@@ -151,9 +151,12 @@ Result<DataEstimate> estimate_data(FileStore& store, std::span<const std::string
       std::min(examples, static_cast<double>(selection.end)) - std::min(examples, static_cast<double>(selection.begin));
   estimate.examples = examples * selection.replica;
   estimate.features = static_cast<double>(growth.features()) / static_cast<double>(estimate.sampled);
-  for (const FileInfo& file : files) estimate.parts += sampler.parts_of(file, estimate.bytes) * selection.replica;
+  const uint64_t of_part = part_bytes(estimate.bytes, static_cast<uint64_t>(options.workers));
+  for (const FileInfo& file : files) estimate.parts += sampler.parts_of(file, of_part) * selection.replica;
   estimate.parts = std::max(1.0, estimate.parts);
   estimate.keys = growth.keys_in(examples);
+  estimate.common_keys = growth.keys_in(examples, options.common_above / selection.replica);
+  estimate.embedded_keys = growth.keys_in(examples, options.embedded_above / selection.replica);
   const double share = estimate.examples / std::min<double>(options.workers, estimate.parts);
   estimate.worker_keys = growth.keys_in(std::min(examples, share));
   estimate.minibatch = std::clamp<double>(estimate.examples / estimate.parts, 1, options.minibatch);

@@ -18,6 +18,8 @@ struct DataEstimate {
   double examples = 0;     // of a pass
   double features = 0;     // of an example
   double keys = 0;         // different ones
+  double common_keys = 0;  // of these
+  double embedded_keys = 0;
   double parts = 0;        // that workers take one by one
   double worker_keys = 0;  // of the examples of one worker that has some
   double minibatch = 0;    // examples of one: those of a part may be fewer than wanted
@@ -31,8 +33,10 @@ struct EstimateOptions {
   ExampleFormat format = ExampleFormat::kLibsvm;
   bool ignore_groups = true;
   DataSelection selection = {};
-  int workers = 1;            // that will share the files
-  uint32_t minibatch = 1000;  // rows, at most
+  int workers = 1;              // that will share the files
+  uint32_t minibatch = 1000;    // rows, at most
+  uint32_t common_above = 0;    // times that a key must come in a pass, and more, to be common,
+  uint32_t embedded_above = 0;  // and to have an embedding
   uint64_t sample_bytes = 16 << 20;
 };
 

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "data/example_place.h"
 #include "io/file_pattern.h"
+#include "learn/checkpoint_files.h"
 #include "learn/shared_work.h"
 
 namespace pscloud {
@@ -15,6 +16,7 @@ namespace {
 constexpr uint64_t kPartBytesMax = 64 << 20;
 constexpr uint64_t kPartBytesMin = 256 << 10;  // as much as is read at a time
 constexpr uint64_t kPartsWanted = 64;
+constexpr uint64_t kPartsOfWorker = 4;  // at least
 constexpr uint64_t kPartsMax = 100000;
 constexpr uint32_t kCountsAtATime = 1 << 16;
 
@@ -45,6 +47,17 @@ Result<std::vector<uint64_t>> share_files(
     }
   }
   return numbers;
+}
+
+std::string cut_for(const std::string& name) { return name + ": cut for"; }
+
+// For whom the data were cut before, by any checkpoint of the run: all of them say the same.
+Result<uint64_t> workers_before(FileStore& store, const std::string& folder) {
+  for (const uint64_t number : TRY(list_checkpoints(store, folder))) {
+    const auto manifest = read_manifest(store, folder, number);
+    if (manifest) return manifest->cut_for_workers();
+  }
+  return 1;  // it ends soon, and says why
 }
 
 // Which lines of each file the range has, once it is known how many there are.
@@ -128,22 +141,47 @@ uint64_t selected_bytes(std::span<const SelectedFile> files, const DataSelection
   return bytes * selection.replica;
 }
 
-uint64_t part_bytes(uint64_t bytes) {
-  return std::max(std::clamp(bytes / kPartsWanted, kPartBytesMin, kPartBytesMax), bytes / kPartsMax + 1);
+uint64_t part_bytes(uint64_t bytes, uint64_t workers) {
+  const uint64_t wanted = std::max(kPartsWanted, kPartsOfWorker * workers);
+  return std::max(std::clamp(bytes / wanted, kPartBytesMin, kPartBytesMax), bytes / kPartsMax + 1);
 }
 
-Result<std::vector<std::string>> cut_into_items(FileStore& store, std::span<const SelectedFile> files) {
+Result<std::vector<std::string>> cut_into_items(Worker& worker, FileStore& store, std::span<const SelectedFile> files,
+                                                const std::string& name, const CheckpointSettings& checkpoint) {
   uint64_t bytes = 0;
   for (const SelectedFile& file : files) bytes += file.info.size;
-  std::vector<std::string> items;
+  const std::vector<std::string> once{"workers"};
+  const auto count = [&](const std::string&) -> Result<std::vector<uint64_t>> {
+    return std::vector{checkpoint.resume && checkpoint.enabled() ? TRY(workers_before(store, checkpoint.folder))
+                                                                 : static_cast<uint64_t>(worker.workers())};
+  };
+  const uint64_t workers = TRY(share_files(worker, cut_for(name), once, 1, count)).front();
+  const uint64_t each = part_bytes(bytes, workers);
+  const auto may_be_cut = [&](const SelectedFile& file) { return file.info.size > each && file.info.gives_parts; };
+  std::vector<std::string> large;
   for (const SelectedFile& file : files) {
-    for (FilePart part : TRY(cut_files(store, {&file.info, 1}, part_bytes(bytes)))) {
+    if (may_be_cut(file)) large.push_back(file.info.uri);
+  }
+  const auto look = [&](const std::string& uri) -> Result<std::vector<uint64_t>> {
+    return std::vector{uint64_t{TRY(can_be_cut(store, FileInfo{.uri = uri, .version = {}}))}};
+  };
+  std::vector<uint64_t> looked;
+  if (!large.empty()) looked = TRY(share_files(worker, name + ": heads", large, 1, look));
+  std::vector<std::string> items;
+  size_t next = 0;
+  for (const SelectedFile& file : files) {
+    const bool cut = may_be_cut(file) && looked[next++] > 0;
+    for (FilePart part : cut_file(file.info, each, cut)) {
       part.begin = std::max(part.begin, file.begin);
       part.end = std::min(part.end, file.end);
       if (part.begin < part.end) items.push_back(to_text(part));
     }
   }
   return items;
+}
+
+Result<uint64_t> workers_cut_for(Worker& worker, const std::string& name) {
+  return static_cast<uint64_t>(TRY(worker.tally(cut_for(name), {}, 0, 1)).front());
 }
 
 std::vector<std::string> items_of_pass(std::span<const std::string> items, const DataSelection& selection,

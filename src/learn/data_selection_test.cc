@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "data/example_reader.h"
 #include "engine/testing_cluster.h"
 #include "io/memory_store.h"
 #include "io/recordio.h"
 #include "io/test_compress.h"
+#include "io/watched_store.h"
+#include "learn/checkpoint_files.h"
 
 namespace pscloud {
 namespace {
@@ -25,10 +29,11 @@ MemoryStore three_files() {
 }
 
 // The labels of all examples that are selected, read in parts.
-std::vector<float> labels_of(MemoryStore& store, std::span<const SelectedFile> files, ExampleFormat format) {
+std::vector<float> labels_of(Worker& worker, MemoryStore& store, std::span<const SelectedFile> files,
+                             ExampleFormat format) {
   std::vector<float> labels;
   ExampleReader reader(store, make_parser(format, true));
-  const std::vector<std::string> items = cut_into_items(store, files).value();
+  const std::vector<std::string> items = cut_into_items(worker, store, files, "training_data").value();
   for (const std::string& item : items) {
     EXPECT_TRUE(reader.open(part_of_text(item).value()));
     const RowSlice rows = reader.next(1000).value();
@@ -52,7 +57,7 @@ class DataSelectionTest : public testing::Test {
         refusals[worker.rank()] = files.error().message;
         return;
       }
-      labels[worker.rank()] = labels_of(store, *files, format);
+      labels[worker.rank()] = labels_of(worker, store, *files, format);
     });
     EXPECT_EQ(labels[0], labels[1]);
     EXPECT_EQ(refusals[0], refusals[1]);
@@ -94,6 +99,51 @@ TEST_F(DataSelectionTest, ARangeBehindTheLastExampleIsAMistake) {
   MemoryStore store = three_files();
   EXPECT_THAT(select(store, {.begin = 10}), ElementsAre());
   EXPECT_EQ(refusal_, "training_data.range begins at 10, but there are 10 examples, counted from 0");
+}
+
+TEST(CutIntoItems, WorkersShareToLookWhichFilesCanBeCut) {
+  constexpr size_t kFiles = 8;
+  MemoryStore store;
+  std::vector<SelectedFile> files;
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    store.put(name, std::string(300'000, '1'));
+    files.push_back({.info = store.stat(name).value()});
+  }
+  std::atomic<size_t> bytes = 0;
+  WatchedStore watched(store, [&](size_t more) -> Result<> {
+    bytes += more;
+    return {};
+  });
+  const TestingCluster cluster({.workers = 3});
+  cluster.run_workers([&](Worker& worker) {
+    EXPECT_EQ(cut_into_items(worker, watched, files, "training_data").value().size(), 2 * kFiles);
+  });
+  EXPECT_EQ(bytes, 4 * kFiles);  // the beginning of each file, once
+}
+
+TEST(CutIntoItems, OneFileFeedsManyWorkersAndIsCutAlikeByARunThatIsResumed) {
+  MemoryStore store;
+  store.put("f", std::string(24'000'000, '1'));
+  const std::vector<SelectedFile> files{{.info = store.stat("f").value()}};
+  std::vector<std::string> items;
+  TestingCluster({.workers = 20}).run_workers([&](Worker& worker) {
+    const auto cut = cut_into_items(worker, store, files, "training_data").value();
+    EXPECT_EQ(workers_cut_for(worker, "training_data").value(), 20u);
+    if (worker.is_first()) items = cut;
+  });
+  EXPECT_EQ(items.size(), 80u);
+  PS::LM::Checkpoint checkpoint;
+  checkpoint.set_number(7);
+  checkpoint.set_cut_for_workers(20);
+  ASSERT_TRUE(write_manifest(store, "ck", checkpoint));
+  CheckpointSettings resumed;
+  resumed.folder = "ck";
+  resumed.resume = true;
+  TestingCluster({.workers = 2}).run_workers([&](Worker& worker) {
+    EXPECT_EQ(cut_into_items(worker, store, files, "training_data", resumed).value(), items);
+    EXPECT_EQ(cut_into_items(worker, store, files, "others").value().size(), 64u);
+  });
 }
 
 TEST(ItemsOfPass, CopiesAndOrdersAreTheSameInEachRun) {

@@ -61,7 +61,7 @@ TEST(EmbeddingSettings, WhatIsWrongIsNamed) {
     const auto settings = settings_with(fields);
     return settings ? "" : settings.error().message;
   };
-  EXPECT_EQ(refusal(""), "x.conf: missing: factorization_machine.dim");
+  EXPECT_EQ(refusal(""), "x.conf:1:163: missing: factorization_machine.dim");
   EXPECT_EQ(refusal("dim: 0"), "factorization_machine.dim is 0, must be 1 to 65536");
   EXPECT_EQ(refusal("dim: 70000"), "factorization_machine.dim is 70000, must be 1 to 65536");
   EXPECT_EQ(refusal("dim: 1 threshold: -1"),

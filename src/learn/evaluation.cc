@@ -88,7 +88,7 @@ Result<std::vector<std::string>> validation_parts(Worker& worker, FileStore& sto
   if (settings.files.empty()) return std::vector<std::string>();
   const std::vector<SelectedFile> files =
       TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));
-  return items_of_pass(TRY(cut_into_items(store, files)), settings.selection, 1);
+  return items_of_pass(TRY(cut_into_items(worker, store, files, "validation_data")), settings.selection, 1);
 }
 
 Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSettings& settings,
@@ -97,7 +97,8 @@ Result<Evaluation> evaluate(Worker& worker, FileStore& store, const EvaluationSe
   const std::vector<FileInfo> model_files = TRY(find_files(store, settings.model_files));
   const std::vector<SelectedFile> files =
       TRY(select_files(worker, store, settings.files, settings.format, settings.selection, "validation_data"));
-  const std::vector<std::string> parts = items_of_pass(TRY(cut_into_items(store, files)), settings.selection, 1);
+  const std::vector<std::string> parts =
+      items_of_pass(TRY(cut_into_items(worker, store, files, "validation_data")), settings.selection, 1);
   evaluation.model_files = model_files.size();
   evaluation.data_files = files.size();
 

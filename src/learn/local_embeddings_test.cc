@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -169,10 +170,10 @@ TEST(LocalEmbeddings, TheyTrainAsASequentialLoopDoesAndOnlyKeysOfTheRuleHaveOne)
     }
     PlainMachine plain(*settings.embeddings, initial);
     OnlineWorker online(*worker, tables, store, settings, kIgnore);
-    for (const bool first_pass : {true, false}) {
-      ASSERT_TRUE(online.train({"f"}, {.first = first_pass}));
+    for (const uint32_t pass : {1, 2}) {
+      ASSERT_TRUE(online.train({"f"}, {.number = pass}));
       for (size_t i = 0; i < examples.size(); i += kMinibatch) {
-        plain.learn(std::span(examples).subspan(i, kMinibatch), first_pass);
+        plain.learn(std::span(examples).subspan(i, kMinibatch), pass == 1);
       }
     }
 
@@ -215,12 +216,36 @@ TEST(LocalEmbeddings, KeysAreCountedByAllWorkersAndInTheFirstPassOnly) {
     const ModelTables tables = create_model(worker, settings.table, settings.embeddings).value();
     OnlineWorker online(worker, tables, store, settings, kIgnore);
     EXPECT_TRUE(online.train({"f"}));
-    EXPECT_TRUE(online.train({"f"}, {.first = false}));
+    EXPECT_TRUE(online.train({"f"}, {.number = 2}));
     EXPECT_TRUE(worker.barrier());
     std::vector<float> counts(4);
     EXPECT_TRUE(worker.pull(*tables.embedded->counts, std::vector<Key>{1, 2, 3, 4}, counts).wait());
     EXPECT_THAT(counts, ElementsAre(12, 3, 3, 0));
   });
+}
+
+TEST(LocalEmbeddings, DropoutDrawsOthersInEachPassAndTheSameInEachRun) {
+  MemoryStore store({{"f", text_of(some_plain_examples(200, 7))}}, 1 << 20);
+  OnlineSettings settings = machine_settings();
+  settings.embeddings->dropout = 0.5f;
+  const auto embeddings_after = [&](uint32_t pass) {
+    const TestingCluster cluster({.servers = 1});
+    const auto worker = cluster.worker();
+    const ModelTables tables = create_model(*worker, settings.table, settings.embeddings).value();
+    OnlineWorker online(*worker, tables, store, settings, kIgnore);
+    // Keys have to be there, the same in each run.
+    EXPECT_TRUE(online.train({"f"}));
+    EXPECT_TRUE(online.train({"f"}, {.number = pass}));
+    std::vector<Key> keys(40);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::vector<float> values(keys.size() * kDim);
+    EXPECT_TRUE(worker->pull(tables.embedded->embeddings, keys, values).wait());
+    EXPECT_TRUE(worker->leave());
+    return values;
+  };
+  const std::vector<float> second = embeddings_after(2);
+  EXPECT_EQ(embeddings_after(2), second);
+  EXPECT_NE(embeddings_after(3), second);
 }
 
 TEST(LocalEmbeddings, WithDelayEveryExampleCountsOnceToo) {

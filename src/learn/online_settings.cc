@@ -50,12 +50,8 @@ Result<UpdaterSpec> updater_of(const Config& config) {
 
 Result<TableSpec> table_of(const Config& config) {
   TableSpec table{.name = kWeights, .updater = TRY(updater_of(config))};
-  for (const FilterConfig& filter : config.async_sgd().push_filter()) {
-    table.push_filters.push_back(TRY(filter_of(filter, "async_sgd.push_filter")));
-  }
-  for (const FilterConfig& filter : config.async_sgd().pull_filter()) {
-    table.pull_filters.push_back(TRY(filter_of(filter, "async_sgd.pull_filter")));
-  }
+  table.push_filters = TRY(filters_of(config.async_sgd().push_filter(), "async_sgd.push_filter"));
+  table.pull_filters = TRY(filters_of(config.async_sgd().pull_filter(), "async_sgd.pull_filter"));
   if (table.push_filters.empty() && table.pull_filters.empty()) {
     // The keys of a push are those of the pull before it: they need neither travel nor be looked up again.
     table.push_filters.push_back({.kind = FilterKind::kKeyCaching, .once = true});

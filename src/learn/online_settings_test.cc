@@ -95,8 +95,13 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L2 lambda: 1 lambda: 2 }"),
             "penalty L2 has 2 lambdas, must have 1");
   EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L1 lambda: -1 }"), "penalty.lambda is -1, must be 0 or more");
+  EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L1 lambda: 1 lambda: -1 }"),
+            "penalty.lambda[1] is -1, must be 0 or more");
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL push_filter { type: FIXING_FLOAT num_bytes: 4 } }"),
             "async_sgd.push_filter.num_bytes is 4, must be 1, 2 or 3");
+  EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL pull_filter { type: KEY_CACHING } "
+                           "pull_filter { type: FIXING_FLOAT num_bytes: 4 } }"),
+            "async_sgd.pull_filter[1].num_bytes is 4, must be 1, 2 or 3");
   EXPECT_THAT(refusal(rate + "async_sgd { algo: STANDARD ada_grad: false }"), HasSubstr("needs async_sgd.ada_grad"));
   EXPECT_THAT(refusal(rate + kFtrl + "model_output { format: PROTO file: 'm' }"), HasSubstr("format: TEXT"));
   EXPECT_THAT(refusal(rate + kFtrl + "checkpoint {}"), HasSubstr("checkpoint.folder is missing"));

@@ -67,9 +67,11 @@ Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSetting
 
 }  // namespace
 
-Result<OnlineData> online_data(FileStore& store, std::span<const SelectedFile> files, const DataSelection& selection) {
+Result<OnlineData> online_data(Worker& worker, FileStore& store, std::span<const SelectedFile> files,
+                               const OnlineSettings& settings) {
   OnlineData data;
-  data.parts = items_of_pass(TRY(cut_into_items(store, files)), {.replica = selection.replica}, 1);
+  const std::vector<std::string> items = TRY(cut_into_items(worker, store, files, kTrainingData, settings.checkpoint));
+  data.parts = items_of_pass(items, {.replica = settings.selection.replica}, 1);
   ByteWriter all;
   for (const SelectedFile& file : files) {
     all.put_text(file.info.uri);

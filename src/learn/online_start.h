@@ -35,7 +35,9 @@ struct OnlineData {
   std::vector<std::string> parts;  // each as often as it is wanted; a pass may have them in another order
   std::string hash;                // of the files' names and sizes, and of the cuts
 };
-Result<OnlineData> online_data(FileStore& store, std::span<const SelectedFile> files, const DataSelection& selection);
+// Workers share to look at them.
+Result<OnlineData> online_data(Worker& worker, FileStore& store, std::span<const SelectedFile> files,
+                               const OnlineSettings& settings);
 
 // What a checkpoint keeps of a position.
 void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM::OnlinePosition& out);

@@ -60,7 +60,7 @@ Result<OnlineProgress> OnlineTrainer::run() {
   const std::vector<SelectedFile> files =
       TRY(select_files(worker_, store_, settings_.files, settings_.format, settings_.selection, "training_data"));
   progress_.bytes_all = selected_bytes(files, settings_.selection) * settings_.passes;
-  const OnlineData data = TRY(online_data(store_, files, settings_.selection));
+  const OnlineData data = TRY(online_data(worker_, store_, files, settings_));
   const std::vector<std::string> validation = TRY(validation_parts(worker_, store_, settings_.validation));
 
   const Consistency consistency = settings_.synchronous ? Consistency::bsp() : Consistency::async();
@@ -179,13 +179,13 @@ CachePlace OnlineTrainer::cache() const {
   return {scratch_};
 }
 
-// One of the workers decides. So does one that leaves.
+// For any of the workers to say: one may be at a packed file for long. So does one that leaves.
 bool OnlineTrainer::is_checkpoint_due() const {
-  if (!settings_.checkpoint.enabled()) return false;
-  return is_leaving() || (clock_.now() >= next_checkpoint_ && worker_.is_first());
+  return settings_.checkpoint.enabled() && (is_leaving() || clock_.now() >= next_checkpoint_);
 }
 
-// While this worker has a part: the pause comes when all have done theirs.
+// While this worker has a part: the pause comes when all have done theirs. Until then others may ask for one too, which
+// has no effect.
 Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
   if (!is_checkpoint_due()) return {};
   const std::vector<Addend> one{{0, 1}};
@@ -193,6 +193,8 @@ Result<> OnlineTrainer::pause_if_due(const std::string& pool) {
   const bool leaving = is_leaving();
   TRY(worker_.pause_work(pool, start_at_.checkpoint + drawn));
   asked_before_leaving_ = leaving;
+  // Here too: others may be quicker with the checkpoint than this worker is with its next question.
+  set_next_checkpoint();
   return {};
 }
 
@@ -226,7 +228,7 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
 Result<> OnlineTrainer::train_part(const FilePart& part, uint32_t pass) {
   // A place that the settings name is for the next run, too.
   const bool last = pass == settings_.passes && settings_.selection.replica == 1 && settings_.cache_prefix.empty();
-  TRY(online_->train(part, {.first = pass == 1, .last = last}));
+  TRY(online_->train(part, {.number = pass, .last = last}));
   TRY(complaints_.complain(store_, part.uri, online_->examples(), settings_.strict));
   return report();  // what is done shall be seen, though others may be at it for long
 }
@@ -297,6 +299,8 @@ Result<> OnlineTrainer::report() {
 }
 
 Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const std::string> parts) {
+  // Before others can be at the next pass: what is shown with the result is of the same moment.
+  if (worker_.is_first()) TRY(add_up());
   const std::string name = fmt::format("validation {}", pass);
   CachePlace cached = cache();
   cached.prefix += "validation-";
@@ -307,8 +311,6 @@ Result<> OnlineTrainer::validate_after(uint32_t pass, std::span<const std::strin
   progress_.validation_accuracy = scored.accuracy;
   progress_.validation_logloss = scored.logloss;
   if (!worker_.is_first()) return {};
-  // The line before it is of the same moment.
-  TRY(add_up());
   TRY(count_weights());
   TRY(count_embeddings());
   show_(progress_);

@@ -1,5 +1,7 @@
 #include "learn/online_worker.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/bytes.h"
@@ -22,8 +24,8 @@ OnlineWorker::OnlineWorker(Worker& worker, const ModelTables& model, FileStore& 
 
 Result<> OnlineWorker::train(const FilePart& part, const DataPass& pass) {
   pass_ = pass;
-  // Of each part its own, so that a run that is resumed draws the same.
-  random_ = Random(hash64(bytes_of(to_text(part))) + seed_);
+  // Of each part its own, so that a run that is resumed draws the same; and in each pass others.
+  random_ = Random(hash64(bytes_of(fmt::format("{} {}", pass.number, to_text(part)))) + seed_);
   auto trained = train_rows(part);
   // Weights that are still on their way need the memory that they go to.
   for (const auto& minibatch : begun_) {
@@ -40,7 +42,11 @@ Result<> OnlineWorker::train(const FilePart& part, const DataPass& pass) {
 Result<> OnlineWorker::train_rows(const FilePart& part) {
   TRY(reader_.open(part, !pass_.last));
   while (true) {
-    // Before an earlier one is waited for.
+    // Into the memory that was used last, which is still in the cache. Before an earlier minibatch is waited for.
+    if (next_.memory().empty() && !spare_.empty()) {
+      next_ = std::move(spare_.back());
+      spare_.pop_back();
+    }
     const bool more = TRY(reader_.next(next_));
     if (more) TRY(begin());
     // Of the time that a minibatch has until it is worked on, one half is for its weights to come, the other half for
@@ -48,6 +54,7 @@ Result<> OnlineWorker::train_rows(const FilePart& part) {
     if (begun_.size() > 1) TRY(ask_embeddings(*begun_[(begun_.size() - 1) / 2]));
     while (begun_.size() > (more ? settings_.max_delay : 0)) {
       TRY(finish(*begun_.front()));
+      spare_.push_back(std::move(begun_.front()->read));
       done_.push_back(std::move(begun_.front()));
       begun_.pop_front();
     }
@@ -93,7 +100,7 @@ Result<std::unique_ptr<OnlineWorker::Minibatch>> OnlineWorker::unused_minibatch(
 // Asks for the weights. This thread's requests take effect in their order: they hold all that was pushed so far.
 Result<> OnlineWorker::begin() {
   std::unique_ptr<Minibatch> minibatch = TRY(unused_minibatch());
-  std::swap(minibatch->read, next_);
+  minibatch->read = std::move(next_);
   minibatch->pulled.reset();
   minibatch->asked_embeddings = false;
   minibatch->examples = &minibatch->read;
@@ -102,7 +109,7 @@ Result<> OnlineWorker::begin() {
   minibatch->weights.resize(keys.size());
   if (!keys.empty()) minibatch->pulled = worker_.pull(model_.weights, keys, minibatch->weights);
   if (minibatch->embedded) {
-    const auto seen = pass_.first ? minibatch->examples->columns() : std::span<const uint32_t>();
+    const auto seen = pass_.first() ? minibatch->examples->columns() : std::span<const uint32_t>();
     minibatch->embedded->ask_counts(keys, seen);
   }
   begun_.push_back(std::move(minibatch));
@@ -112,7 +119,7 @@ Result<> OnlineWorker::begin() {
 Result<> OnlineWorker::drop_tail(Minibatch& minibatch) {
   const NumberedRows& read = minibatch.read;
   const auto common =
-      pass_.first ? TRY(tail_->add_and_ask(read.keys(), read.columns())) : TRY(tail_->is_common(read.keys()));
+      pass_.first() ? TRY(tail_->add_and_ask(read.keys(), read.columns())) : TRY(tail_->is_common(read.keys()));
   std::vector<uint32_t> places(common.size());
   kept_keys_.clear();
   for (size_t i = 0; i < common.size(); ++i) {
@@ -156,27 +163,26 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   const std::span<const Key> keys = minibatch.examples->keys();
   const std::span<const uint32_t> columns = minibatch.examples->columns();
   const std::span<const float> labels = rows.labels;
-  std::vector<float>& scores = minibatch.scores;
-  scores.resize(labels.size());
-  score_rows(rows, columns, minibatch.weights, scores);
-  if (minibatch.embedded) minibatch.embedded->add_interactions(rows, columns, scores);
+  scores_.resize(labels.size());
+  score_rows(rows, columns, minibatch.weights, scores_);
+  if (minibatch.embedded) minibatch.embedded->add_interactions(rows, columns, scores_);
   MinibatchReport report{.examples = labels.size(),
                          .loss = 0,
-                         .right = count_right(labels, scores),
-                         .auc = auc(labels, scores),
+                         .right = count_right(labels, scores_),
+                         .auc = auc(labels, scores_),
                          .pull_seconds = pull_seconds,
                          .push_seconds = std::exchange(push_seconds_, 0)};
-  report.loss = loss_and_slopes(settings_.loss, labels, scores, scores);  // slopes take the place of scores
-  minibatch.gradient.resize(minibatch.weights.size());
-  sum_gradient(rows, columns, scores, minibatch.gradient);
+  report.loss = loss_and_slopes(settings_.loss, labels, scores_, scores_);  // slopes take the place of scores
+  gradient_.resize(minibatch.weights.size());
+  sum_gradient(rows, columns, scores_, gradient_);
   if (minibatch.pulled && steps_ == nullptr && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
-    minibatch.pushed = worker_.push_pull(model_.weights, keys, minibatch.gradient, minibatch.updated);
+    minibatch.pushed = worker_.push_pull(model_.weights, keys, gradient_, minibatch.updated);
   } else if (minibatch.pulled) {
-    minibatch.pushed = worker_.push(model_.weights, keys, minibatch.gradient);
+    minibatch.pushed = worker_.push(model_.weights, keys, gradient_);
   }
   if (minibatch.embedded) {
-    minibatch.embedded->push_gradient(rows, columns, scores, *settings_.embeddings, random_);
+    minibatch.embedded->push_gradient(rows, columns, scores_, *settings_.embeddings, random_);
   }
   if (steps_ != nullptr) steps_->end_minibatch();
   return report_(report);

@@ -38,8 +38,10 @@ struct WeightChange {
 
 // Which pass over the data it is: in the first one keys are counted, of the last one nothing is kept in the cache.
 struct DataPass {
-  bool first = true;
+  uint32_t number = 1;
   bool last = false;
+
+  bool first() const { return number == 1; }
 };
 
 // Trains online: for each minibatch pulls the weights and embeddings of its keys, scores it, and pushes the gradient.
@@ -75,8 +77,6 @@ class OnlineWorker {
     NumberedRows kept;                       // without features that are left out
     const NumberedRows* examples = nullptr;  // one of them
     std::vector<float> weights;
-    std::vector<float> scores;
-    std::vector<float> gradient;
     std::vector<float> updated;  // weights after the push, if it is measured
     std::optional<LocalEmbeddings> embedded;
     bool asked_embeddings = false;
@@ -97,7 +97,10 @@ class OnlineWorker {
   const OnlineSettings& settings_;
   std::function<Result<>(const MinibatchReport&)> report_;
   MinibatchReader reader_;
-  NumberedRows next_;  // read, and not begun
+  NumberedRows next_;                // read, and not begun
+  std::vector<NumberedRows> spare_;  // memory of earlier ones
+  std::vector<float> scores_;        // of the minibatch that is worked on, as its gradient
+  std::vector<float> gradient_;
   TailFilter* tail_ = nullptr;
   LockStep* steps_ = nullptr;
   DataPass pass_;

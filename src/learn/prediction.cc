@@ -48,18 +48,22 @@ Result<Predictions> predict(Worker& worker, FileStore& store, const EvaluationSe
   TRY(share_work(worker, kPredictPool, items, [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const auto output = TRY(store.create(fmt::format("{}-{}", prefix, item.number)));
     uint64_t examples = 0;
-    const uint64_t bad_lines = TRY(scorer.score(TRY(part_of_text(item.text)),
-                                                [&](std::span<const float>, std::span<const float> scores) -> Result<> {
-                                                  text.clear();
-                                                  for (const float score : scores) {
-                                                    const float shown = raw ? score : 1 / (1 + std::exp(-score));
-                                                    append_number(text, shown);
-                                                    text += '\n';
-                                                  }
-                                                  examples += scores.size();
-                                                  TRY(output->write(text));
-                                                  return meter.note(scores.size(), scorer.stored_bytes());
-                                                }));
+    const uint64_t bad_lines = TRY(scorer.score(
+        TRY(part_of_text(item.text)), [&](std::span<const float> labels, std::span<const float> scores) -> Result<> {
+          text.clear();
+          for (size_t i = 0; i < scores.size(); ++i) {
+            // A bad line has a line too, so that each stands beside its own.
+            if (std::isnan(labels[i])) {
+              text += "nan\n";
+              continue;
+            }
+            append_number(text, raw ? scores[i] : 1 / (1 + std::exp(-scores[i])));
+            text += '\n';
+            ++examples;
+          }
+          TRY(output->write(text));
+          return meter.note(scores.size(), scorer.stored_bytes());
+        }));
     TRY(output->commit());
     return std::vector<Addend>{{kPredicted, static_cast<double>(examples)},
                                {kNotPredicted, static_cast<double>(bad_lines)}};

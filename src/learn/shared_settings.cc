@@ -1,5 +1,7 @@
 #include "learn/shared_settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +15,29 @@ using PS::LM::FilterConfig;
 using PS::LM::LossConfig;
 using PS::LM::PenaltyConfig;
 
+namespace {
+
+Result<FilterSpec> filter_of(const FilterConfig& filter, const std::string& field) {
+  switch (filter.type()) {
+    case FilterConfig::KEY_CACHING:
+      return FilterSpec{.kind = FilterKind::kKeyCaching, .once = filter.clear_cache_if_done()};
+    case FilterConfig::COMPRESSING: return FilterSpec{FilterKind::kLz4};
+    case FilterConfig::FIXING_FLOAT:
+      if (filter.fixed_point_size() > 0) {
+        return invalid("{}.fixed_point: the range is always that of the values; leave it out", field);
+      }
+      if (filter.num_bytes() < 1 || filter.num_bytes() > 3) {
+        return invalid("{}.num_bytes is {}, must be 1, 2 or 3", field, filter.num_bytes());
+      }
+      return FilterSpec{.kind = FilterKind::kFixedPoint, .num_bytes = static_cast<uint8_t>(filter.num_bytes())};
+    case FilterConfig::NOISE:
+      return FilterSpec{.kind = FilterKind::kNoise, .mean = filter.mean(), .stddev = filter.std()};
+  }
+  return invalid("{}.type is {}", field, static_cast<int>(filter.type()));
+}
+
+}  // namespace
+
 Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
   if (value < least) return invalid("{} is {}, must be {} or more", field, value, least);
   return static_cast<uint32_t>(value);
@@ -20,6 +45,10 @@ Result<uint32_t> at_least(int32_t value, int32_t least, const char* field) {
 
 Result<uint64_t> megabytes_of(int32_t value, const char* field) {
   return uint64_t{TRY(at_least(value, 1, field))} * 1'000'000;
+}
+
+std::string one_of(const char* field, int index, int count) {
+  return count == 1 ? field : fmt::format("{}[{}]", field, index);
 }
 
 Result<Loss> loss_of(const Config& config) {
@@ -41,31 +70,23 @@ Result<Penalty> penalty_of(const Config& config) {
     return invalid("penalty {} has {} lambdas, must have {}", PenaltyConfig::Type_Name(penalty.type()),
                    penalty.lambda_size(), most == 2 ? "1 or 2" : "1");
   }
-  for (const double lambda : penalty.lambda()) {
-    if (!(lambda >= 0) || std::isinf(lambda)) return invalid("penalty.lambda is {}, must be 0 or more", lambda);
+  for (int i = 0; i < penalty.lambda_size(); ++i) {
+    if (penalty.lambda(i) >= 0 && !std::isinf(penalty.lambda(i))) continue;
+    return invalid("{} is {}, must be 0 or more", one_of("penalty.lambda", i, penalty.lambda_size()),
+                   penalty.lambda(i));
   }
   const auto lambda = [&](int i) { return i < penalty.lambda_size() ? penalty.lambda(i) : 0.0; };
   if (penalty.type() == PenaltyConfig::L2) return Penalty{0, lambda(0)};
   return Penalty{lambda(0), lambda(1)};
 }
 
-Result<FilterSpec> filter_of(const FilterConfig& filter, const char* field) {
-  switch (filter.type()) {
-    case FilterConfig::KEY_CACHING:
-      return FilterSpec{.kind = FilterKind::kKeyCaching, .once = filter.clear_cache_if_done()};
-    case FilterConfig::COMPRESSING: return FilterSpec{FilterKind::kLz4};
-    case FilterConfig::FIXING_FLOAT:
-      if (filter.fixed_point_size() > 0) {
-        return invalid("{}.fixed_point: the range is always that of the values; leave it out", field);
-      }
-      if (filter.num_bytes() < 1 || filter.num_bytes() > 3) {
-        return invalid("{}.num_bytes is {}, must be 1, 2 or 3", field, filter.num_bytes());
-      }
-      return FilterSpec{.kind = FilterKind::kFixedPoint, .num_bytes = static_cast<uint8_t>(filter.num_bytes())};
-    case FilterConfig::NOISE:
-      return FilterSpec{.kind = FilterKind::kNoise, .mean = filter.mean(), .stddev = filter.std()};
+Result<std::vector<FilterSpec>> filters_of(const google::protobuf::RepeatedPtrField<FilterConfig>& filters,
+                                           const char* field) {
+  std::vector<FilterSpec> specs;
+  for (int i = 0; i < filters.size(); ++i) {
+    specs.push_back(TRY(filter_of(filters[i], one_of(field, i, filters.size()))));
   }
-  return invalid("{}.type is {}", field, static_cast<int>(filter.type()));
+  return specs;
 }
 
 Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* field) {

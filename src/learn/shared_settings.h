@@ -14,6 +14,11 @@
 #include "pscloud/error.h"
 #include "pscloud/table.h"
 
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}
+
 namespace PS::LM {
 class Config;
 class FilterConfig;
@@ -31,7 +36,8 @@ struct Penalty {
 Result<Penalty> penalty_of(const PS::LM::Config& config);
 
 Result<Loss> loss_of(const PS::LM::Config& config);
-Result<FilterSpec> filter_of(const PS::LM::FilterConfig& filter, const char* field);
+Result<std::vector<FilterSpec>> filters_of(const google::protobuf::RepeatedPtrField<PS::LM::FilterConfig>& filters,
+                                           const char* field);
 
 // Where the model goes; nothing: it is not written.
 Result<std::optional<ModelOutput>> model_output_of(const PS::LM::Config& config);
@@ -50,6 +56,9 @@ Result<TailSettings> tail_of(int32_t frequency, int32_t hashes, const char* fiel
 
 // A field that says megabytes, of 10^6 bytes.
 Result<uint64_t> megabytes_of(int32_t value, const char* field);
+
+// The name of one value of a field that has `count` of them: "penalty.lambda[1]".
+std::string one_of(const char* field, int index, int count);
 
 Result<uint32_t> at_least(int32_t value, int32_t least, const char* field);
 
