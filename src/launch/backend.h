@@ -42,7 +42,10 @@ struct TaskEvent {
   bool is_stderr = false;
   bool continues = false;  // of kLine: the line was too long for one event (64 KB), the next of this task goes on
   int code = 0;
-  int signal = 0;   // 0: none
+  int signal = 0;  // 0: none
+  // Of kExited: when its program ended by itself, by the clock of where it ran; 0: not known, or it was told to end.
+  // Ends that are close to each other do not come in their order.
+  int64_t ended_unix_us = 0;
   int64_t pid = 0;  // of kRunning: the program's, where it runs; 0: not known
   int seconds = 0;  // of kNotice
   Figures figures = {};

@@ -86,6 +86,7 @@ Result<> FakeBackend::start_one(const PlannedTask& planned, std::vector<std::str
   const std::ofstream file(file_of(id.text()));
   if (!file) return unavailable("cannot make {}", file_of(id.text()));
   die_at("start");
+  made_up_now_ += std::chrono::milliseconds(number_of(task.words, "copy", 0));
   later(0, {.kind = TaskEvent::Kind::kPlaced, .task = id, .host = planned.host.empty() ? "nowhere" : planned.host});
   const int late_ms = number_of(task.words, "late", 0);
   if (has_word(task.words, "never")) return {};

@@ -12,12 +12,12 @@
 namespace pscloud {
 
 // A cluster that is made up: a task does what the words of its command say, so that the launcher's own logic can be
-// tried. Words: late=MS (until it arrives), never, absent (its machine is lost before); then, once
-// it is released, in this order as they stand: print=TEXT, error=TEXT, cpu=PERCENT (a sample), wait=MS, hang,
-// notice=SECONDS (its machine is taken away then), exit=CODE, signal=N, lose; and for its end: slow=MS (to stop), deaf
-// (to SIGTERM), undead (to SIGKILL too). The end of the words is exit=0. What comes after the word `then` is for when
-// it is begun once more. While a task is there so is a file in the run's folder, "fake/worker-0", for kill -9 to leave
-// behind.
+// tried. Words: copy=MS (made-up time that its start takes), late=MS (until it arrives), never, absent (its machine is
+// lost before); then, once it is released, in this order as they stand: print=TEXT, error=TEXT, cpu=PERCENT (a sample),
+// wait=MS, hang, notice=SECONDS (its machine is taken away then), exit=CODE, signal=N, lose; and for its end: slow=MS
+// (to stop), deaf (to SIGTERM), undead (to SIGKILL too). The end of the words is exit=0. What comes after the word
+// `then` is for when it is begun once more. While a task is there so is a file in the run's folder, "fake/worker-0",
+// for kill -9 to leave behind.
 class FakeBackend final : public Backend {
  public:
   using Now = std::chrono::steady_clock::time_point;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/json.h"
 #include "base/suggest.h"
@@ -158,6 +159,20 @@ void write_host(JsonWriter& json, const Host& host) {
   json.end_object();
 }
 
+// By its name a host is known everywhere: two that share one would be one, and the other never used.
+Result<> check_names(const std::vector<Host>& hosts, std::string_view file) {
+  std::map<std::string, const Host*> by_name;
+  for (const Host& host : hosts) {
+    const auto [first, is_new] = by_name.emplace(host.name, &host);
+    const Host& other = *first->second;
+    if (!is_new && (other.address != host.address || other.port != host.port || other.user != host.user)) {
+      return invalid("{}: two hosts are called '{}', and differ in address, port or user: give each a \"name\"", file,
+                     host.name);
+    }
+  }
+  return {};
+}
+
 // "partition=gpu,time=60", and for ssh "host1,host2".
 Result<> read_option_list(std::string_view list, Cluster& cluster) {
   while (!list.empty()) {
@@ -222,6 +237,7 @@ Result<Cluster> parse_cluster_file(std::string_view text, std::string_view file)
   if (cluster.target == "ssh" && cluster.hosts.empty()) {
     return invalid("{}: no host stands in it; \"hosts\": [\"10.0.0.1\", \"10.0.0.2\"], say (docs/launch.md)", file);
   }
+  TRY(check_names(cluster.hosts, file));
   return cluster;
 }
 
@@ -264,6 +280,7 @@ Result<Cluster> find_cluster(const std::string& on) {
     if (kind == "ssh" && cluster.hosts.empty()) {
       return invalid("--on ssh needs hosts: a cluster file (--on cluster.json), or ssh:host1,host2");
     }
+    TRY(check_names(cluster.hosts, on));
     return cluster;
   }
   const std::string of_cloud = TRY(find_cloud_cluster_file(on));

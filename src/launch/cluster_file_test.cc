@@ -117,6 +117,19 @@ TEST(ClusterFile, MistakesAreNamedByPlaceAndByWhatWasMeant) {
   EXPECT_NE(error_of("[]").find("must be an object"), std::string::npos);
 }
 
+TEST(ClusterFile, TwoHostsOfOneNameAreOneHostOrRefused) {
+  EXPECT_TRUE(parse_cluster_file(R"({"hosts": ["10.0.0.1", "10.0.0.1"]})", "c.json"));
+  EXPECT_TRUE(parse_cluster_file(
+      R"({"hosts": [{"address": "gate", "port": 2201, "name": "a"}, {"address": "gate", "port": 2202, "name": "b"}]})",
+      "c.json"));
+  const auto ports = parse_cluster_file(
+      R"({"hosts": [{"address": "gate", "port": 2201}, {"address": "gate", "port": 2202}]})", "c.json");
+  ASSERT_FALSE(ports);
+  EXPECT_EQ(ports.error().message,
+            "c.json: two hosts are called 'gate', and differ in address, port or user: give each a \"name\"");
+  EXPECT_FALSE(find_cluster("ssh:me@gate,you@gate"));
+}
+
 TEST(ClusterFile, MemoryIsReadWithItsUnit) {
   const auto bytes = [](const char* text) {
     const auto cluster =

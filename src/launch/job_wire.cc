@@ -1,21 +1,23 @@
 #include "launch/job_wire.h"
 
 #include "base/json.h"
+#include "launch/json_bytes.h"
 
 namespace pscloud {
 namespace {
 
 void write_environment(JsonWriter& json, const Variables& variables) {
   json.key("environment").begin_object();
-  for (const auto& [name, value] : variables) json.field(name, value);
+  for (const auto& [name, value] : variables) write_bytes(json.key(name), value);
   json.end_object();
 }
 
 void write_secrets(JsonWriter& json, const std::vector<TaskFile>& secrets) {
   json.key("secrets").begin_array();
   for (const TaskFile& file : secrets) {
-    json.begin_object().field("name", file.name).field("content", file.content).field("variable", file.variable);
-    json.field("name_folder", file.name_folder).end_object();
+    json.begin_object().field("name", file.name).field("variable", file.variable);
+    write_bytes(json.field("name_folder", file.name_folder).key("content"), file.content);
+    json.end_object();
   }
   json.end_array();
 }
@@ -26,7 +28,7 @@ void write_role(JsonWriter& json, const RoleSpec& role) {
   json.field("memory_bytes", role.resources.memory_bytes).key("commands").begin_array();
   for (const auto& command : role.commands) {
     json.begin_array();
-    for (const std::string& word : command) json.value(word);
+    for (const std::string& word : command) write_bytes(json, word);
     json.end_array();
   }
   json.end_array();
@@ -37,7 +39,9 @@ void write_role(JsonWriter& json, const RoleSpec& role) {
 
 Variables read_variables(const JsonValue& value) {
   Variables variables;
-  for (const auto& [name, text] : value["environment"].members()) variables.emplace_back(name, text.text());
+  for (const auto& [name, text] : value["environment"].members()) {
+    variables.emplace_back(name, read_bytes(text).value_or(""));
+  }
   return variables;
 }
 
@@ -45,7 +49,7 @@ std::vector<TaskFile> read_secrets(const JsonValue& value) {
   std::vector<TaskFile> secrets;
   for (const JsonValue& file : value["secrets"].items()) {
     secrets.push_back({.name = file["name"].text(),
-                       .content = file["content"].text(),
+                       .content = read_bytes(file["content"]).value_or(""),
                        .variable = file["variable"].text(),
                        .name_folder = file["name_folder"].truth()});
   }
@@ -63,7 +67,7 @@ Result<RoleSpec> read_role_spec(const JsonValue& value) {
   role.resources.memory_bytes = static_cast<uint64_t>(value["memory_bytes"].integer());
   for (const JsonValue& command : value["commands"].items()) {
     role.commands.emplace_back();
-    for (const JsonValue& word : command.items()) role.commands.back().push_back(word.text());
+    for (const JsonValue& word : command.items()) role.commands.back().push_back(read_bytes(word).value_or(""));
   }
   role.environment = read_variables(value);
   role.secrets = read_secrets(value);
@@ -81,7 +85,7 @@ std::string job_wire_json(const Job& job) {
   write_environment(json, job.environment);
   write_secrets(json, job.secrets);
   json.key("files").begin_array();
-  for (const std::string& file : job.files) json.value(file);
+  for (const std::string& file : job.files) write_bytes(json, file);
   json.end_array().field("workers_min", job.workers_min).field("worker_may_fail", job.worker_may_fail);
   json.field("late_workers", job.late_workers);
   json.field("arrive_timeout_ms", job.arrive_timeout_ms).field("stop_grace_ms", job.stop_grace_ms);
@@ -96,7 +100,7 @@ Result<Job> parse_job_wire(const JsonValue& value) {
   for (const JsonValue& role : value["roles"].items()) job.roles.push_back(TRY(read_role_spec(role)));
   job.environment = read_variables(value);
   job.secrets = read_secrets(value);
-  for (const JsonValue& file : value["files"].items()) job.files.push_back(file.text());
+  for (const JsonValue& file : value["files"].items()) job.files.push_back(read_bytes(file).value_or(""));
   job.workers_min = static_cast<int>(value["workers_min"].integer());
   job.worker_may_fail = value["worker_may_fail"].truth();
   job.late_workers = value["late_workers"].truth();

@@ -39,6 +39,24 @@ TEST(JobWire, AJobArrivesWithAllThatIsInIt) {
   EXPECT_EQ(arrived->run_timeout_ms, job.run_timeout_ms);
 }
 
+TEST(JobWire, BytesThatAreNoTextArriveAsTheyAre) {
+  const std::string odd = "\xff\xc3(";
+  Job job;
+  job.run = "odd";
+  RoleSpec role;
+  role.commands = {{"cat", odd}};
+  role.secrets = {{"k", odd, "K_FILE", false}};
+  job.roles = {role};
+  job.environment = {{"ODD", odd}};
+  job.files = {odd};
+  const auto arrived = parse_job_wire(*JsonValue::parse(job_wire_json(job)));
+  ASSERT_TRUE(arrived) << arrived.error().message;
+  EXPECT_EQ(arrived->roles[0].commands, role.commands);
+  EXPECT_EQ(arrived->roles[0].secrets[0].content, odd);
+  EXPECT_EQ(arrived->environment[0].second, odd);
+  EXPECT_EQ(arrived->files[0], odd);
+}
+
 TEST(JobWire, WhatIsNoJobIsRefused) {
   for (const char* text : {"{}", "[]", R"({"run":"../x","framework":"pscloud"})", R"({"run":"x","framework":"y"})",
                            R"({"run":"x","framework":"pscloud","roles":[{"role":"king"}]})"}) {

@@ -3,18 +3,22 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "base/random.h"
+#include "launch/cloud/machine_keeper.h"
 #include "launch/run_samples.h"
 
 namespace pscloud {
 namespace {
 
-constexpr std::chrono::seconds kLongestWait{60};
+constexpr std::chrono::seconds kLongestSleep{60};
 constexpr std::chrono::milliseconds kSearchEvery{250};
 
 int outcome_code(JobOutcome::Kind kind) {
@@ -57,6 +61,42 @@ RunState first_state(const Plan& plan) {
   return state;
 }
 
+// Hears interruptions while the launcher's own thread is busy with what cannot be asked to end, and calls `heard` with
+// how many there were, in a thread of its own.
+class InterruptWatch {
+ public:
+  InterruptWatch(Interrupts& interrupts, std::function<void(int count)> heard)
+      : interrupts_(interrupts), heard_(std::move(heard)), over_(::eventfd(0, EFD_CLOEXEC)) {
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~InterruptWatch() { end(); }
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  // How many there were.
+  int end() {
+    if (!thread_.joinable()) return count_;
+    ::eventfd_write(over_.get(), 1);
+    thread_.join();
+    return count_;
+  }
+
+ private:
+  void watch() {
+    pollfd polled[] = {{over_.get(), POLLIN, 0}, {interrupts_.fd(), POLLIN, 0}};
+    while (polled[0].revents == 0) {
+      if (::poll(polled, 2, -1) < 0) continue;
+      for (int i = interrupts_.take(); i > 0; --i) heard_(++count_);
+    }
+  }
+
+  Interrupts& interrupts_;
+  const std::function<void(int count)> heard_;
+  const Fd over_;
+  int count_ = 0;  // of the thread, until it has ended
+  std::thread thread_;
+};
+
 // One run, from the check to the clean-up.
 class Launch {
  public:
@@ -66,7 +106,7 @@ class Launch {
         folder_(folder),
         options_(options),
         state_(first_state(plan)),
-        logs_(folder.path(), plan, options.out, options.err),
+        logs_(folder.path(), plan, options.terminal),
         samples_(folder.path(), plan),
         search_(folder, options.make_supply),
         log_(::open(folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
@@ -74,16 +114,16 @@ class Launch {
   Result<LaunchEnd> run() {
     say(plan_summary(plan_));
     if (const std::string unheeded = unheeded_wishes(plan_); !unheeded.empty()) say(unheeded);
-    // Before signals are held back: nothing is made yet, so Ctrl-C may simply end the process.
-    if (auto checked = backend_.check(plan_); !checked) return give_up(std::move(checked.error()), {});
     Interrupts interrupts;
+    if (auto checked = check(interrupts); !checked) return give_up(std::move(checked.error()), {});
+    const MachineKeeper keeper(folder_);
     auto ledger = Ledger::open(folder_.path("ledger.jsonl"));
     if (!ledger) return give_up(std::move(ledger.error()), {});
     state_.step = RunState::Step::kStarting;
     TRY(write_state());
     auto done = start_and_watch(*ledger, interrupts);
     if (const auto flushed = logs_.flush(); !flushed) say(flushed.error().message);
-    std::vector<std::string> left = clean(*ledger);
+    std::vector<std::string> left = clean(*ledger, interrupts);
     samples_.finish();
     if (const std::string trouble = samples_.trouble(); !trouble.empty()) say(trouble);
     if (!done) return give_up(std::move(done.error()), left);
@@ -91,14 +131,51 @@ class Launch {
   }
 
  private:
-  Result<JobOutcome> start_and_watch(Ledger& ledger, Interrupts& interrupts) {
-    Supervisor supervisor(plan_, options_.now());
+  // Nothing is made yet: whatever the check waits for, an interruption ends the process.
+  Result<> check(Interrupts& interrupts) {
+    const InterruptWatch watch(interrupts, [this](int /*count*/) {
+      say("interrupted; nothing was started");
+      write_end(RunState::Step::kInterrupted, "interrupted", outcome_code(JobOutcome::Kind::kInterrupted), {});
+      leave();
+    });
+    return backend_.check(plan_);
+  }
+
+  // What is being made or removed is in the ledger: whoever does not want to wait for it may leave it there.
+  void hear_while(std::string_view what, int count) {
+    if (count == 1) {
+      say(fmt::format("interrupted while {}: the run ends when that is done; once more leaves at once", what));
+      return;
+    }
+    say(fmt::format("left while {}: `pscloud down` removes what there is", what));
+    leave();
+  }
+
+  [[noreturn]] void leave() {
+    options_.leave();
+    ::_exit(outcome_code(JobOutcome::Kind::kInterrupted));
+  }
+
+  // How often it was interrupted meanwhile.
+  Result<int> start(Ledger& ledger, Interrupts& interrupts) {
+    InterruptWatch watch(interrupts, [this](int count) { hear_while("tasks are being started", count); });
+    if (const size_t count = plan_.files.size(); count > 0 && plan_.target != "local") {
+      say(fmt::format("copying {} to where the tasks run", count == 1 ? "a file or folder" : "files"));
+    }
     TRY(backend_.start(plan_, ledger));
+    return watch.end();
+  }
+
+  Result<JobOutcome> start_and_watch(Ledger& ledger, Interrupts& interrupts) {
+    const int interrupted = TRY(start(ledger, interrupts));
+    // From here on: what was copied to the machines took its time, and is not for them to make up.
+    Supervisor supervisor(plan_, options_.now());
+    for (int i = interrupted; i > 0; --i) TRY(act(supervisor.on_interrupt(options_.now()), supervisor, ledger));
     TRY(write_state(supervisor));
-    options_.started();
+    if (interrupted == 0) options_.started();
     while (!supervisor.outcome()) {
       TRY(logs_.flush());
-      const auto longest = options_.now() + (search_.is_under_way() ? kSearchEvery : kLongestWait);
+      const auto longest = options_.now() + (search_.is_under_way() ? kSearchEvery : kLongestSleep);
       const auto deadline = std::min(supervisor.next_deadline(), longest);
       const auto events = TRY(backend_.wait(deadline, interrupts.fd()));
       bool changed = false;
@@ -197,7 +274,8 @@ class Launch {
     return write_state();
   }
 
-  std::vector<std::string> clean(Ledger& ledger) {
+  std::vector<std::string> clean(Ledger& ledger, Interrupts& interrupts) {
+    const InterruptWatch watch(interrupts, [this](int count) { hear_while("it is being cleaned up", count); });
     auto left = backend_.clean(plan_, ledger);
     if (!left) return {left.error().message};
     return *std::move(left);

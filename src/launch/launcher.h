@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -23,11 +22,11 @@ struct LaunchOptions {
   // Sees what happens to tasks; for a line it says how that is shown.
   using Look = std::function<LineLook(const TaskEvent& event)>;
 
-  FILE* out = nullptr;  // where lines of tasks are shown; nullptr: nowhere
-  FILE* err = nullptr;
+  Terminal* terminal = nullptr;  // where lines of tasks are shown; nullptr: nowhere
   Look look = show_all;
   std::function<void(std::string_view text)> say = [](std::string_view) {};  // progress, a line for people
   std::function<void()> started = [] {};                                     // everything was begun
+  std::function<void()> leave = [] {};  // this process ends now, for it was interrupted; in any thread
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
   MakeSupply make_supply = make_machine_supply;  // for machines that are taken away
 };
@@ -48,7 +47,8 @@ struct NewRun {
 Result<NewRun> new_run(const std::string& runs, const Job& job, const Cluster& cluster, bool exact);
 
 // From the check to the clean-up, all that happens to a run; its folder always tells how far it is, for when this
-// process is killed. An error is one of the cluster, or of the disk: by then as much as possible was undone.
+// process is killed. An error is one of the cluster, or of the disk: by then as much as possible was undone. If it is
+// interrupted before anything is made the process ends with 130.
 Result<LaunchEnd> launch(const Plan& plan, Backend& backend, RunFolder& folder, const LaunchOptions& options);
 
 // Undoes what a run has left whose launcher was killed. The lines name what could not be removed.

@@ -156,6 +156,10 @@ class LauncherTest : public testing::Test {
   double gives_ = -1;  // how often the supply of machines has one; below 0: there is no supply
 };
 
+TEST_F(LauncherTest, WhatIsCopiedFirstIsNotTheTimeToArrive) {
+  EXPECT_EQ(run(job_of({{"copy=70000", "exit=0"}})).outcome.kind, JobOutcome::Kind::kDone);
+}
+
 TEST_F(LauncherTest, AJobRunsToItsEndAndItsFolderKeepsEverything) {
   const LaunchEnd end =
       run(job_of({{"print=hello", "error=oh", "wait=100"}, {"print=**metrics_data: loss=0.5,auc=0.7"}}));

@@ -12,7 +12,6 @@ namespace pscloud {
 namespace {
 
 constexpr int kTasksMax = 10000;
-constexpr size_t kRunNameMax = 40;
 
 Result<> check_role(const RoleSpec& role, const Cluster& cluster) {
   const char* name = role_name(role.role);

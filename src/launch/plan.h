@@ -10,6 +10,7 @@
 namespace pscloud {
 
 // How people call a run: [a-z0-9-], 40 characters at most, begins with a letter.
+inline constexpr size_t kRunNameMax = 40;
 Result<> check_run_name(std::string_view name);
 
 // What a user wants to run, from flags and files; it does not say where.

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "launch/plan.h"
 #include "launch/process/read_to_end.h"
 #include "launch/process/spawn.h"
 #include "launch/process/write_all.h"
@@ -77,6 +78,14 @@ int last_number(const std::string& runs, const std::string& name) {
     }
   });
   return last;
+}
+
+// "name-2"; a long name is cut, so that it stays one of a run.
+std::string numbered_name(const std::string& name, int number) {
+  const std::string suffix = fmt::format("-{}", number);
+  std::string stem = name.substr(0, kRunNameMax - suffix.size());
+  while (stem.ends_with('-')) stem.pop_back();
+  return stem + suffix;
 }
 
 // In one piece, of one length, so that it can be read at any time.
@@ -146,8 +155,13 @@ Result<RunFolder> RunFolder::create(const std::string& runs, const std::string& 
                   "stop {}` ends it; or choose another --name",
                   name, name, name));
     }
-    number = number == 0 ? last_number(runs, name) + 1 : number + 1;
-    candidate = fmt::format("{}-{}", name, number);
+    if (number == 0) {
+      const std::string second = numbered_name(name, 2);
+      number = last_number(runs, second.substr(0, second.size() - 2)) + 1;
+    } else {
+      ++number;
+    }
+    candidate = numbered_name(name, number);
   }
   return give_up(unavailable("{}: no free name is found for the run '{}'", runs, name));
 }

@@ -43,6 +43,17 @@ TEST_F(RunFolderTest, ASecondRunOfANameGetsANumber) {
   EXPECT_EQ(RunFolder::open(home_, "train-3")->state()->run, "train-3");
 }
 
+TEST_F(RunFolderTest, ALongNameIsCutForItsNumber) {
+  const std::string longest = "a" + std::string(kRunNameMax - 1, 'b');
+  EXPECT_EQ(create(longest)->name(), longest);
+  for (int number = 2; number < 12; ++number) {
+    const auto next = create(longest);
+    ASSERT_TRUE(next) << next.error().message;
+    const std::string suffix = "-" + std::to_string(number);
+    EXPECT_EQ(next->name(), longest.substr(0, kRunNameMax - suffix.size()) + suffix);
+  }
+}
+
 TEST_F(RunFolderTest, AChosenNameIsRefusedWhileItRunsAndNumberedAfter) {
   {
     const auto first = create("train", true);

@@ -86,9 +86,7 @@ std::vector<Supervisor::Action> Supervisor::on_event(const TaskEvent& event, Now
       break;
     case TaskEvent::Kind::kLine:
     case TaskEvent::Kind::kSample: break;
-    case TaskEvent::Kind::kExited:
-      take_end(i, event.signal != 0 ? 128 + event.signal : event.code, now, actions);
-      break;
+    case TaskEvent::Kind::kExited: take_end(i, event, now, actions); break;
     case TaskEvent::Kind::kLost: take_loss(i, event.text, now, actions); break;
     case TaskEvent::Kind::kNotice: take_notice(i, event, now, actions); break;
   }
@@ -104,10 +102,26 @@ void Supervisor::take_arrival(size_t i, const TaskEvent& event) {
   say_at_ = std::min(say_at_, said_at_ + kSayGap);
 }
 
-void Supervisor::take_end(size_t i, int code, Now now, Actions& actions) {
+// It failed before the one that was heard of first, and so before it could have been told to end.
+bool Supervisor::was_the_cause(size_t i, int code, int64_t ended_unix_us) const {
+  const bool may_fail = plan_.worker_may_fail && tasks_[i].id.role == TaskRole::kWorker;
+  return decided_ && decided_->kind == JobOutcome::Kind::kFailed && decided_->root_cause && !may_fail && code != 0 &&
+         ended_unix_us != 0 && ended_unix_us < cause_unix_us_;
+}
+
+void Supervisor::take_end(size_t i, const TaskEvent& event, Now now, Actions& actions) {
   TaskStatus& task = tasks_[i];
+  const int code = event.signal != 0 ? 128 + event.signal : event.code;
   task.code = code;
-  if (watches_[i].stopping) {
+  if (was_the_cause(i, code, event.ended_unix_us)) {
+    task.state = TaskState::kFailed;
+    cause_unix_us_ = event.ended_unix_us;
+    const std::string before = decided_->root_cause->text();
+    decided_->root_cause = task.id;
+    decided_->message = fmt::format("{} failed: {}", where(i), exit_text(code));
+    actions.push_back(
+        {.kind = Action::Kind::kSay, .text = fmt::format("{}, before {} did", decided_->message, before)});
+  } else if (watches_[i].stopping) {
     task.state = TaskState::kStopped;
   } else if (code == 0) {
     task.state = TaskState::kDone;
@@ -116,7 +130,7 @@ void Supervisor::take_end(size_t i, int code, Now now, Actions& actions) {
     take_drained(i, now, actions);
   } else {
     task.state = TaskState::kFailed;
-    fail(i, exit_text(code), JobOutcome::Kind::kFailed, now, actions);
+    fail(i, exit_text(code), JobOutcome::Kind::kFailed, event.ended_unix_us, now, actions);
   }
 }
 
@@ -125,7 +139,7 @@ void Supervisor::take_loss(size_t i, const std::string& why, Now now, Actions& a
   tasks_[i].state = TaskState::kLost;
   if (watches_[i].stopping) return;
   if (watches_[i].draining) return take_drained(i, now, actions);
-  fail(i, why, had_arrived ? JobOutcome::Kind::kFailed : JobOutcome::Kind::kMissing, now, actions);
+  fail(i, why, had_arrived ? JobOutcome::Kind::kFailed : JobOutcome::Kind::kMissing, 0, now, actions);
 }
 
 void Supervisor::take_notice(size_t i, const TaskEvent& event, Now now, Actions& actions) {
@@ -227,16 +241,22 @@ std::string Supervisor::where(size_t i) const {
   return tasks_[i].host.empty() ? tasks_[i].id.text() : fmt::format("{} on {}", tasks_[i].id.text(), tasks_[i].host);
 }
 
-void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, Now now, Actions& actions) {
+void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, int64_t ended_unix_us, Now now,
+                      Actions& actions) {
   if (decided_) return;
   JobOutcome outcome{.kind = kind, .root_cause = tasks_[i].id, .message = fmt::format("{} failed: {}", where(i), how)};
   if (plan_.worker_may_fail && tasks_[i].id.role == TaskRole::kWorker) {
-    if (!first_fault_) first_fault_ = outcome;
+    if (!first_fault_ || (ended_unix_us != 0 && ended_unix_us < cause_unix_us_)) {
+      first_fault_ = outcome;
+      cause_unix_us_ = ended_unix_us;
+    }
     if (has_workers_left()) {
       actions.push_back({.kind = Action::Kind::kSay, .text = outcome.message + "; the other workers go on"});
       return;
     }
     outcome = *first_fault_;
+  } else {
+    cause_unix_us_ = ended_unix_us;
   }
   stop_all(std::move(outcome), now, actions);
 }

@@ -41,8 +41,9 @@ struct JobOutcome {
 //   together; who comes later is released then. Missing ones are named.
 // - when the tasks that end the job are done, the others are stopped at once and count as stopped, never as failed.
 // - a task that ends with another code than 0, by a signal or with its machine is a failure; the first by time is the
-//   root cause, and the rest are stopped. With worker_may_fail a worker's failure is only named, unless none is left.
-//   Code 0 is done for any task: our own servers end by themselves.
+//   root cause, though it may be heard of after one that it caused, and the rest are stopped. With worker_may_fail a
+//   worker's failure is only named, unless none is left. Code 0 is done for any task: our own servers end by
+//   themselves.
 // - a worker whose machine is taken away is drained, if workers may fail: it is told to end in good order, which is no
 //   failure. If workers may join late a machine is looked for meanwhile; when there is one, and the worker has ended,
 //   it begins there once more. If there is none the others go on. A job whose workers may not fail is only told.
@@ -102,7 +103,7 @@ class Supervisor {
   bool has_arrived(size_t i) const;
   bool enough_arrived() const;
   void take_arrival(size_t i, const TaskEvent& event);
-  void take_end(size_t i, int code, Now now, Actions& actions);
+  void take_end(size_t i, const TaskEvent& event, Now now, Actions& actions);
   void take_loss(size_t i, const std::string& why, Now now, Actions& actions);
   void take_notice(size_t i, const TaskEvent& event, Now now, Actions& actions);
   void drain_noticed(Now now, Actions& actions);
@@ -111,7 +112,8 @@ class Supervisor {
   void restart(size_t i, Now now, Actions& actions);
   bool has_workers_left() const;
   void fail_without_workers(Now now, Actions& actions);
-  void fail(size_t i, const std::string& how, JobOutcome::Kind kind, Now now, Actions& actions);
+  bool was_the_cause(size_t i, int code, int64_t ended_unix_us) const;
+  void fail(size_t i, const std::string& how, JobOutcome::Kind kind, int64_t ended_unix_us, Now now, Actions& actions);
   void go_on(Now now, Actions& actions);
   void release(Actions& actions);
   void stop_all(JobOutcome outcome, Now now, Actions& actions);
@@ -131,6 +133,7 @@ class Supervisor {
   Now say_at_;
   std::optional<JobOutcome> decided_;      // while it stops
   std::optional<JobOutcome> first_fault_;  // of workers that may fail
+  int64_t cause_unix_us_ = 0;              // when the root cause ended, of decided_ or first_fault_; 0: not known
   std::optional<JobOutcome> outcome_;
 };
 

@@ -58,6 +58,9 @@ class SupervisorTest : public testing::Test {
   std::vector<std::string> exits(TaskId id, int code, int signal = 0) {
     return event({.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .signal = signal});
   }
+  std::vector<std::string> ends(TaskId id, int code, int64_t unix_us) {
+    return event({.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .ended_unix_us = unix_us});
+  }
   std::vector<std::string> time_passes(milliseconds time) {
     now_ += time;
     return texts(supervisor_->on_time(now_));
@@ -128,6 +131,42 @@ TEST_F(SupervisorTest, TheFirstFailureIsTheCauseAndWhatFollowsIsNot) {
   EXPECT_EQ(supervisor_->outcome()->message, "worker-1 on h failed: exit code 7");
   EXPECT_EQ(state(kWorker0), TaskState::kStopped);
   EXPECT_EQ(state(kWorker1), TaskState::kFailed);
+}
+
+// A program that loses its peer often ends right after it, and may be heard of first.
+TEST_F(SupervisorTest, TheCauseIsWhoEndedFirstNotWhoWasHeardOfFirst) {
+  begin(1, 2);
+  all_run();
+  ends(kWorker0, 5, 2000);
+  EXPECT_EQ(supervisor_->decided()->root_cause, kWorker0);
+  EXPECT_EQ(ends(kWorker1, 7, 1000),
+            std::vector<std::string>{"say worker-1 on h failed: exit code 7, before worker-0 did"});
+  EXPECT_EQ(exits(kServer0, 0, SIGTERM).size(), 0u);
+  ASSERT_TRUE(supervisor_->outcome());
+  EXPECT_EQ(supervisor_->outcome()->root_cause, kWorker1);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-1 on h failed: exit code 7");
+  EXPECT_EQ(supervisor_->tasks()[2].state, TaskState::kFailed);
+  EXPECT_EQ(supervisor_->tasks()[0].state, TaskState::kStopped);
+}
+
+TEST_F(SupervisorTest, WhoEndedLaterOrWellOrWasToldToIsNoCause) {
+  begin(1, 4);
+  all_run();
+  ends(kWorker0, 5, 2000);
+  EXPECT_TRUE(ends(kWorker1, 7, 3000).empty());
+  EXPECT_TRUE(ends({TaskRole::kWorker, 2}, 0, 1000).empty());
+  EXPECT_TRUE(ends({TaskRole::kWorker, 3}, 7, 0).empty());
+  exits(kServer0, 0, SIGTERM);
+  EXPECT_EQ(supervisor_->outcome()->root_cause, kWorker0);
+}
+
+TEST_F(SupervisorTest, OfWorkersThatMayFailTheFirstByTimeIsTheCauseToo) {
+  plan_.worker_may_fail = true;
+  begin(0, 2);
+  all_run();
+  ends(kWorker0, 5, 2000);
+  ends(kWorker1, 7, 1000);
+  EXPECT_EQ(supervisor_->outcome()->root_cause, kWorker1);
 }
 
 TEST_F(SupervisorTest, AServerThatDiesIsACauseToo) {

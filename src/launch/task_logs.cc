@@ -23,8 +23,8 @@ void append_bounded(std::string_view text, std::string& line) {
 
 }  // namespace
 
-TaskLogs::TaskLogs(const std::string& run_folder, const Plan& plan, FILE* out, FILE* err)
-    : folder_(run_folder + "/logs"), out_(out), err_(err), metrics_(run_folder + "/metrics.csv") {
+TaskLogs::TaskLogs(const std::string& run_folder, const Plan& plan, Terminal* terminal)
+    : folder_(run_folder + "/logs"), terminal_(terminal), metrics_(run_folder + "/metrics.csv") {
   for (const PlannedTask& task : plan.tasks) {
     logs_[task.spec.id];
     prefix_width_ = std::max(prefix_width_, task.spec.id.text().size());
@@ -53,25 +53,25 @@ void TaskLogs::remember(TaskLog& log, const TaskEvent& line, bool begins) {
 }
 
 void TaskLogs::show(const TaskEvent& line, bool begins, LineLook look) {
-  FILE* const stream = line.is_stderr ? err_ : out_;
-  if (stream == nullptr || look == LineLook::kHidden) return;
+  if (terminal_ == nullptr || look == LineLook::kHidden) return;
   const TaskId id = line.task;
+  std::string text;
   if (open_on_terminal_ && *open_on_terminal_ != id) {
-    std::fputc('\n', stream);
+    text = "\n";
     begins = true;
   }
   if (look == LineLook::kNamed && (begins || open_on_terminal_ != id)) {
     const std::string name = id.text();
-    fmt::print(stream, "[{}]{:{}} ", name, "", prefix_width_ - std::min(prefix_width_, name.size()));
+    text += fmt::format("[{}]{:{}} ", name, "", prefix_width_ - std::min(prefix_width_, name.size()));
   }
-  std::fwrite(line.text.data(), 1, line.text.size(), stream);
-  if (!line.continues) std::fputc('\n', stream);
+  text += line.text;
+  if (!line.continues) text += '\n';
+  terminal_->write(line.is_stderr ? Terminal::Stream::kErr : Terminal::Stream::kOut, text);
   open_on_terminal_ = line.continues ? std::optional(id) : std::nullopt;
 }
 
 Result<> TaskLogs::flush() {
-  if (out_ != nullptr) std::fflush(out_);
-  if (err_ != nullptr) std::fflush(err_);
+  if (terminal_ != nullptr) terminal_->next_round();
   for (auto& [id, log] : logs_) TRY(write_out(id, log));
   return metrics_.flush();
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "launch/backend.h"
 #include "launch/metrics_csv.h"
 #include "launch/plan.h"
+#include "launch/terminal.h"
 
 namespace pscloud {
 
@@ -24,8 +24,8 @@ class TaskLogs {
  public:
   static constexpr size_t kLastLines = 10;
 
-  // Shows nothing where `out` or `err` is nullptr.
-  TaskLogs(const std::string& run_folder, const Plan& plan, FILE* out, FILE* err);
+  // `terminal` may be nullptr: nothing is shown.
+  TaskLogs(const std::string& run_folder, const Plan& plan, Terminal* terminal);
 
   // Of kLine.
   Result<> take(const TaskEvent& line, LineLook look = LineLook::kNamed);
@@ -48,8 +48,7 @@ class TaskLogs {
   void remember(TaskLog& log, const TaskEvent& line, bool begins);
 
   const std::string folder_;
-  FILE* const out_;
-  FILE* const err_;
+  Terminal* const terminal_;
   size_t prefix_width_ = 0;
   std::map<TaskId, TaskLog> logs_;
   MetricsCsv metrics_;

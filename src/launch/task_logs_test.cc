@@ -24,9 +24,11 @@ class TaskLogsTest : public testing::Test {
     plan_.tasks[1].spec.id = kTenth;
     out_ = std::tmpfile();
     err_ = std::tmpfile();
-    logs_.emplace(folder_, plan_, out_, err_);
+    terminal_.emplace(::fileno(out_), ::fileno(err_));
+    logs_.emplace(folder_, plan_, &*terminal_);
   }
   ~TaskLogsTest() override {
+    terminal_.reset();
     std::fclose(out_);
     std::fclose(err_);
     std::filesystem::remove_all(folder_);
@@ -46,7 +48,8 @@ class TaskLogsTest : public testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  static std::string shown(FILE* stream) {
+  std::string shown(FILE* stream) {
+    EXPECT_TRUE(terminal_->drain(std::chrono::seconds(20)));
     std::rewind(stream);
     std::string text(1 << 20, '\0');
     text.resize(std::fread(text.data(), 1, text.size(), stream));
@@ -57,6 +60,7 @@ class TaskLogsTest : public testing::Test {
   Plan plan_;
   FILE* out_;
   FILE* err_;
+  std::optional<Terminal> terminal_;
   std::optional<TaskLogs> logs_;
 };
 

@@ -56,12 +56,23 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   int fd() const { return fd_.get(); }
-  // True if one of those that have come means the end.
-  bool take() {
-    bool end = false;
+  struct News {
+    bool end = false;  // one of them means the end
+    // The first of the children that have ended, 0 if there is none: of a SIGCHLD that nobody has read yet the kernel
+    // keeps the first. By waitpid() they come in the order in which they began.
+    pid_t first_child = 0;
+  };
+  News take() {
+    News news;
     signalfd_siginfo info{};
-    while (::read(fd_.get(), &info, sizeof info) == sizeof info) end = end || info.ssi_signo != SIGCHLD;
-    return end;
+    while (::read(fd_.get(), &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo != SIGCHLD) {
+        news.end = true;
+      } else if (news.first_child == 0) {
+        news.first_child = static_cast<pid_t>(info.ssi_pid);
+      }
+    }
+    return news;
   }
 
  private:
@@ -79,8 +90,9 @@ class Agent {
     while (!is_done()) {
       wait();
       const AgentTime now = time_now();
-      if (signals_.take()) end(now);
-      reap(now);
+      const SignalQueue::News news = signals_.take();
+      if (news.end) end(now);
+      reap(news.first_child, now);
       while (auto word = link_.next(now)) obey(*word, now);
       if (!ending_) keep_alive_.beat(now);
       if (spot_) tell_notice();
@@ -131,13 +143,13 @@ class Agent {
     for (TaskRunner& runner : runners_) runner.stop(false, now);
   }
 
-  void reap(AgentTime now) {
+  void reap(pid_t first, AgentTime now) {
     int status = 0;
-    for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-      for (TaskRunner& runner : runners_) {
-        if (runner.on_child_end(pid, status, now)) break;
-      }
-    }
+    const auto tell_runners = [&](pid_t pid) {
+      std::ranges::any_of(runners_, [&](TaskRunner& runner) { return runner.on_child_end(pid, status, now); });
+    };
+    if (first > 0 && ::waitpid(first, &status, WNOHANG) == first) tell_runners(first);
+    for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) tell_runners(pid);
   }
 
   // One look for all tasks. If nobody takes what is sent there is nothing to measure; and however many processes the

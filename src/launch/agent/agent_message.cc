@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -42,6 +43,7 @@ Result<> read_exited(const JsonValue& exited, TaskEvent& event) {
   event.kind = TaskEvent::Kind::kExited;
   event.code = static_cast<int>(code);
   event.signal = static_cast<int>(signal);
+  event.ended_unix_us = std::max<int64_t>(exited["ended_unix_us"].integer(), 0);
   return {};
 }
 
@@ -147,7 +149,9 @@ std::string agent_line(const TaskEvent& event) {
       if (event.continues) json.field("continues", true);
       break;
     case TaskEvent::Kind::kExited:
-      json.key("exited").begin_object().field("code", event.code).field("signal", event.signal).end_object();
+      json.key("exited").begin_object().field("code", event.code).field("signal", event.signal);
+      if (event.ended_unix_us > 0) json.field("ended_unix_us", event.ended_unix_us);
+      json.end_object();
       break;
     case TaskEvent::Kind::kLost: json.field("lost", event.text); break;
     case TaskEvent::Kind::kNotice:

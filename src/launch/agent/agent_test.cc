@@ -168,6 +168,59 @@ TEST(SpotNotice, IsReadOrRefused) {
   }
 }
 
+TEST_F(AgentTest, WhenAProgramEndedByItselfIsToldAndNotWhenItWasToldTo) {
+  const auto unix_us = [] {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const int64_t before = unix_us();
+  run(spec("exit 7"));
+  const TaskEvent exited = next();
+  EXPECT_EQ(exited.code, 7);
+  EXPECT_GE(exited.ended_unix_us, before);
+  EXPECT_LE(exited.ended_unix_us, unix_us());
+  run(spec("exec sleep 1000", {TaskRole::kWorker, 1}));
+  stream_->send(stop_line({TaskRole::kWorker, 1}, false));
+  const TaskEvent stopped = next();
+  EXPECT_EQ(stopped.signal, SIGTERM);
+  EXPECT_EQ(stopped.ended_unix_us, 0);
+}
+
+// Both have ended when the agent comes to look, which it could not before: it is stopped meanwhile.
+TEST_F(AgentTest, OfTwoThatEndedMeanwhileTheFirstIsKnown) {
+  const TaskId ids[] = {{TaskRole::kWorker, 0}, {TaskRole::kWorker, 1}};
+  std::map<TaskId, pid_t> programs;
+  std::vector<TaskAddress> view;
+  for (const TaskId id : ids) {
+    stream_->send(start_line(spec("exec sleep 1000", id)));
+    view.push_back({id, arrives(id)});
+  }
+  release(view);
+  for (size_t i = 0; i < 2; ++i) {
+    const TaskEvent running = next();
+    programs[running.task] = static_cast<pid_t>(running.pid);
+  }
+  const auto is_zombie = [](pid_t pid) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+    const std::string text(std::istreambuf_iterator<char>(stat), {});
+    return text.find(") Z ") != std::string::npos;
+  };
+  ASSERT_EQ(::kill(agent_, SIGSTOP), 0);
+  for (const TaskId id : {ids[1], ids[0]}) {
+    ASSERT_EQ(::kill(programs[id], SIGKILL), 0);
+    const auto deadline = steady_clock::now() + kAgentPatience;
+    while (!is_zombie(programs[id]) && steady_clock::now() < deadline) ::usleep(1000);
+  }
+  ASSERT_EQ(::kill(agent_, SIGCONT), 0);
+  std::map<TaskId, int64_t> ended;
+  for (size_t i = 0; i < 2; ++i) {
+    const TaskEvent exited = next();
+    EXPECT_EQ(exited.signal, SIGKILL);
+    ended[exited.task] = exited.ended_unix_us;
+  }
+  EXPECT_LT(ended[ids[1]], ended[ids[0]]);
+}
+
 TEST_F(AgentTest, ThatTheMachineIsTakenAwayIsToldAndLiesInAFileForTheProgram) {
   std::atomic<bool> taken = false;
   const auto at =

@@ -14,7 +14,9 @@ namespace {
 constexpr size_t kNodeFiguresMax = 64;
 constexpr size_t kBoundsMax = 1000;
 
-bool is_a_maximum(std::string_view name) { return name == "staleness" || name == "heartbeat_age_ms"; }
+bool is_a_maximum(std::string_view name) {
+  return name == "staleness" || name == "staleness_max" || name == "heartbeat_age_ms";
+}
 
 using Counts = std::map<uint64_t, uint64_t>;
 

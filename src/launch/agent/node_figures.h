@@ -12,8 +12,8 @@
 namespace pscloud {
 
 // Makes figures of what the nodes of one task say at /status (docs/node-status.md): their "samples" added up (of
-// "staleness" and "heartbeat_age_ms" the largest), and of each of "latency_us" the durations since the last time, as
-// push_ms_p50 and push_ms_p99. What is not as it should be is left out. One thread.
+// "staleness", "staleness_max" and "heartbeat_age_ms" the largest), and of each of "latency_us" the durations since the
+// last time, as push_ms_p50 and push_ms_p99. What is not as it should be is left out. One thread.
 class NodeFigures {
  public:
   Figures take(std::span<const JsonValue> statuses);

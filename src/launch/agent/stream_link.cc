@@ -24,7 +24,11 @@ std::optional<LauncherWord> StreamLink::next(Time now) {
     heard_ = now;
     auto line = parse_launcher_line(*text);
     if (!line) return gone(fmt::format("the launcher said what cannot be understood: {}", line.error().message));
-    if (line->question.is(JsonValue::Kind::kObject)) stream_.send_line(answer_line(answer_(line->question)));
+    if (line->question.is(JsonValue::Kind::kObject)) {
+      stream_.send_line(answer_line(answer_(line->question)));
+      // To find the answer may have taken long, and what the launcher said meanwhile is not read yet.
+      heard_ = now = std::max(now, std::chrono::steady_clock::now());
+    }
     if (line->word) return std::move(line->word);
   }
   if (stream_.broken()) return gone(*stream_.broken());

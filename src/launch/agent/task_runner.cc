@@ -39,6 +39,11 @@ constexpr const char* kHttpVariable = "PSCLOUD_HTTP";
 
 std::string mark_of(const TaskSpec& spec) { return fmt::format("{}={}/{}", kTaskMark, spec.job, spec.id.text()); }
 
+int64_t unix_us_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 Result<> make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -130,7 +135,13 @@ Result<pid_t> TaskRunner::run_program(const ClusterView& view) {
   process.folder = spec_.folder;
   process.own_session = true;
   process.dies_with_us = true;
-  process.before_it_runs = [this](pid_t pid) { return note_process(pid); };
+  process.before_it_runs = [this](pid_t pid) -> Result<> {
+    TRY(note_process(pid));
+    // Its process has a copy, which exec closes: nobody else gets the port before, and it is free for the program's
+    // first instruction. The lease goes on.
+    lease_->let_bind();
+    return {};
+  };
   std::vector<Fd> ends;
   for (const bool is_stderr : {false, true}) {
     int pipe[2];
@@ -147,8 +158,6 @@ Result<pid_t> TaskRunner::run_program(const ClusterView& view) {
 void TaskRunner::release(const ClusterView& view, Time now) {
   if (state_ != State::kWaiting || view.find(spec_.id) == nullptr) return;
   const auto pid = run_program(view);
-  // The program has its own copy until it is there to bind; the lease goes on.
-  lease_->let_bind();
   if (pid) {
     pid_ = *pid;
     started_ = now;
@@ -159,6 +168,7 @@ void TaskRunner::release(const ClusterView& view, Time now) {
   // As a shell says it: 127 for a program that is not there, 126 for one that cannot be run.
   say_line(fmt::format("pscloud: cannot run {}", pid.error().message), true, false);
   code_ = pid.error().code == Code::kNotFound ? 127 : 126;
+  ended_unix_us_ = unix_us_now();
   state_ = State::kDraining;
   drain_deadline_ = now;
 }
@@ -190,6 +200,8 @@ void TaskRunner::take_notice(const SpotNotice& notice, int left_s) {
 
 bool TaskRunner::on_child_end(pid_t pid, int wait_status, Time now) {
   if (pid_ == 0 || pid != pid_ || state_ != State::kRunning) return false;
+  // As soon as it is known: the rest takes time, in which others end because of this one.
+  if (!kill_at_) ended_unix_us_ = unix_us_now();
   if (WIFSIGNALED(wait_status)) {
     signal_ = WTERMSIG(wait_status);
   } else {
@@ -240,7 +252,11 @@ void TaskRunner::work(bool read_lines, Time now) {
   if (state_ == State::kDraining && (outputs_.empty() || now >= drain_deadline_)) {
     for (Output& output : outputs_) read_output(output, true);
     finish();
-    say({.kind = TaskEvent::Kind::kExited, .task = spec_.id, .code = code_, .signal = signal_});
+    say({.kind = TaskEvent::Kind::kExited,
+         .task = spec_.id,
+         .code = code_,
+         .signal = signal_,
+         .ended_unix_us = ended_unix_us_});
   }
 }
 

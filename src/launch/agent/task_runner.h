@@ -108,6 +108,7 @@ class TaskRunner {
   Time drain_deadline_;
   int code_ = 0;
   int signal_ = 0;
+  int64_t ended_unix_us_ = 0;
   bool lost_ = false;
   std::deque<TaskEvent> events_;
 };

@@ -39,8 +39,8 @@ class FileCache {
   bool has(const ShippedFile& file) const;
   // Pieces of one file follow each other. kCorrupt if the whole is not what its hash says.
   Result<> put(const std::string& hash, std::string_view piece, bool last);
-  // In `folder`, which is made; as links, so that a hundred tasks cost one file, and one that is removed from here
-  // stays there.
+  // In `folder`, which is made; as copies, so that what a task writes to its own is nobody else's, and one that is
+  // removed from here stays there. Only who was executable is.
   Result<> place(const std::vector<ShippedFile>& files, const std::string& folder) const;
   // Removes what nobody has asked for since `before`, also what has come only in part.
   void prune(std::chrono::file_clock::time_point before) const;

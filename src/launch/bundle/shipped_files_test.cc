@@ -75,6 +75,23 @@ TEST_F(ShippedFilesTest, LargeFilesComeInPieces) {
   EXPECT_EQ(read(folder_ / "t/large"), text);
 }
 
+TEST_F(ShippedFilesTest, WhatATaskWritesToItsFileIsItsOwn) {
+  write("run.sh", "#!/bin/sh");
+  fs::permissions(folder_ / "run.sh", fs::perms::owner_all);
+  const auto files = list_shipped({folder_ / "main.py", folder_ / "run.sh"});
+  ASSERT_TRUE(files);
+  FileCache cache((folder_ / "cache").string());
+  ship(cache, *files);
+  ASSERT_TRUE(cache.place(*files, (folder_ / "t0").string()));
+  ASSERT_TRUE(cache.place(*files, (folder_ / "t1").string()));
+  const std::string before = read(folder_ / "t1/main.py");
+  std::ofstream(folder_ / "t0/main.py", std::ios::app) << "more";
+  EXPECT_EQ(read(folder_ / "t1/main.py"), before);
+  EXPECT_TRUE(cache.has(files->front()));
+  EXPECT_EQ(fs::status(folder_ / "t0/main.py").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(folder_ / "t0/run.sh").permissions(), fs::perms::owner_all);
+}
+
 TEST_F(ShippedFilesTest, WhatWasChangedInTheCacheIsSentAgain) {
   const auto files = list_shipped({folder_ / "main.py"});
   ASSERT_TRUE(files);

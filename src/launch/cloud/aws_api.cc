@@ -181,8 +181,9 @@ Result<Ec2Answer> AwsApi::ask(const FormService& service, const std::string& act
                         .region = region_,
                         .service = service.name};
   milliseconds pause = kThrottlePause;
-  for (int tries = 1;; ++tries) {
+  for (int sent = 0;;) {
     const HttpResponse response = TRY(send(*http_, request).at(what));
+    sent += response.tries;
     auto parsed = parse_xml(response.body);
     if (response.status / 100 == 2) {
       if (!parsed) return std::move(parsed).at(what).error();
@@ -192,7 +193,7 @@ Result<Ec2Answer> AwsApi::ask(const FormService& service, const std::string& act
     Ec2Answer answer;
     answer.refused = said == nullptr ? fmt::format("status {}", response.status) : said->text_of("Code");
     answer.error = explain(service, action, response, said == nullptr ? XmlElement{} : *said);
-    if (!is_throttle(answer.refused) || tries >= tries_) return answer;
+    if (!is_throttle(answer.refused) || sent >= tries_) return answer;
     if (cancelled_ && cancelled_()) return job_failed("{}: interrupted", what);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kThrottlePauseMax);

@@ -65,6 +65,9 @@ TEST(AwsApi, WhatIsThrottledIsRepeatedAndARefusalIsNot) {
     });
     EXPECT_TRUE(api_of(server).call("DescribeVpcs")) << code;
     EXPECT_EQ(asked, 3);
+    asked = -1000;
+    EXPECT_EQ(api_of(server).ask("DescribeVpcs").value().refused, code);
+    EXPECT_EQ(asked, -1000 + 3) << status;  // AWS_MAX_ATTEMPTS
   }
   int asked = 0;
   ScriptedHttpServer server([&](const std::string&) {
@@ -220,11 +223,35 @@ TEST(CloudSweep, WhatEc2NeverDoesIsNamedWhenTheTimeIsOver) {
 }
 
 TEST(CloudSweep, ARefusalForGoodIsNotRepeatedAndTheOthersGo) {
-  SickEc2 ec2("TerminateInstances", 1, refusal_answer(400, "OperationNotPermitted"));
+  SickEc2 ec2("TerminateInstances", 2, refusal_answer(400, "OperationNotPermitted"));  // of both, then of the first
   const auto swept = ec2.sweep(std::chrono::seconds(30));
   ASSERT_FALSE(swept);
   EXPECT_THAT(swept.error().message, HasSubstr("OperationNotPermitted"));
   EXPECT_THAT(ec2.machines(), ElementsAre("i-1"));
+}
+
+TEST(CloudSweep, AllMachinesAreEndedByOneCallAndNotAskedAgainWhileTheyEnd) {
+  std::vector<std::string> calls;
+  int looks = 0;
+  ScriptedHttpServer server([&](const std::string& request) {
+    if (action_of(request) == "TerminateInstances") {
+      calls.push_back(request);
+      return ScriptedHttpServer::text(200, "<R/>");
+    }
+    const char* state = ++looks == 1 ? "running" : looks < 4 ? "shutting-down" : "terminated";
+    std::string items;
+    for (const char* id : {"i-1", "i-2", "i-3"}) {
+      items += fmt::format("<item><instanceId>{}</instanceId><instanceState><name>{}</name></instanceState></item>", id,
+                           state);
+    }
+    return ScriptedHttpServer::text(
+        200, "<R><reservationSet><item><instancesSet>" + items + "</instancesSet></item></reservationSet></R>");
+  });
+  AwsApi api = api_of(server);
+  const SweepOptions options{.timeout = std::chrono::seconds(30), .spared = "i-2"};
+  ASSERT_TRUE(sweep_things(api, "instances", "c0ffee", std::chrono::steady_clock::now(), options));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0], HasSubstr("InstanceId.1=i-1&InstanceId.2=i-3&"));
 }
 
 TEST(CloudSweep, MachinesAreListedByRoleAndNumber) {

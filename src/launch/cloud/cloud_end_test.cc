@@ -34,12 +34,18 @@ std::string joined(const JsonValue& list) {
 // An account that has a cluster of two machines, a group that is in use as long as an interface is in it, and a key.
 class FakeAccount {
  public:
+  static std::string text(const std::string& body) { return ScriptedHttpServer::text(200, "<R>" + body + "</R>"); }
+  static std::string refuse(const std::string& code, int status = 400) {
+    return ScriptedHttpServer::text(status,
+                                    fmt::format("<R><Errors><Error><Code>{}</Code></Error></Errors></R>", code));
+  }
+
   std::string answer(const std::string& request) {
     const std::string action = parameter_of(request, "Action");
-    if (action == sick_action && sick-- > 0) return refuse("InternalError", 500);
+    if (action == sick_action && sick-- > 0) return sick_answer;
     if (!action.starts_with("Describe")) calls.push_back(action);
     if (action == "TerminateInstances") {
-      machines.erase(parameter_of(request, "InstanceId.1"));
+      for (int i = 1; i <= 3; ++i) machines.erase(parameter_of(request, fmt::format("InstanceId.{}", i)));
     } else if (action == "ModifyNetworkInterfaceAttribute") {
       EXPECT_EQ(parameter_of(request, "NetworkInterfaceId"), "eni-i-1");
       EXPECT_EQ(parameter_of(request, "SecurityGroupId.1"), "sg-default");
@@ -70,15 +76,11 @@ class FakeAccount {
   bool may_leave = true;
   std::string sick_action;  // whose next `sick` calls fail
   int sick = 0;
+  std::string sick_answer = refuse("InternalError", 500);
   int late = 0;  // questions after the others' end until a machine appears that was asked for before
   std::vector<std::string> calls;
 
  private:
-  static std::string text(const std::string& body) { return ScriptedHttpServer::text(200, "<R>" + body + "</R>"); }
-  static std::string refuse(const std::string& code, int status = 400) {
-    return ScriptedHttpServer::text(status,
-                                    fmt::format("<R><Errors><Error><Code>{}</Code></Error></Errors></R>", code));
-  }
   std::string list_of_machines() const {
     std::string items;
     for (const std::string& id : machines) {
@@ -139,20 +141,28 @@ TEST(CloudEnd, TheMachineEndsThoughSomethingIsLeft) {
   EXPECT_FALSE(account.machines.contains("i-1"));
 }
 
-TEST(CloudEnd, TheControllerGoesOnThoughEc2IsSickForAWhile) {
-  for (const char* action : {"ModifyNetworkInterfaceAttribute", "DeleteSecurityGroup", "TerminateInstances"}) {
-    FakeAccount account;
-    account.machines = {"i-1"};
-    account.sick_action = action;
-    account.sick = 2;
-    ScriptedHttpServer server([&](const std::string& request) { return account.answer(request); });
-    TakeDownOptions options = hurried();
-    options.timeout = std::chrono::seconds(30);
-    const auto left = end_own_machine(charge_of(server), options);
-    ASSERT_TRUE(left) << left.error().message;
-    EXPECT_TRUE(left->empty()) << action;
-    EXPECT_TRUE(account.machines.empty()) << action;
-    EXPECT_FALSE(account.group) << action;
+TEST(CloudEnd, TheControllerGoesOnWhateverCallFailsForAWhileAndHow) {
+  const std::string answers[] = {FakeAccount::refuse("InternalError", 500), FakeAccount::refuse("Throttling"), ""};
+  for (const char* action : {"DescribeInstances", "TerminateInstances", "DescribeSpotInstanceRequests",
+                             "DescribePlacementGroups", "DescribeSecurityGroups", "ModifyNetworkInterfaceAttribute",
+                             "DeleteSecurityGroup", "DescribeSubnets", "DescribeKeyPairs", "DeleteKeyPair"}) {
+    for (const std::string& answer : answers) {
+      FakeAccount account;
+      account.machines = {"i-1"};
+      account.sick_action = action;
+      account.sick_answer = answer;
+      account.sick = 1;
+      ScriptedHttpServer server([&](const std::string& request) { return account.answer(request); });
+      TakeDownOptions options = hurried();
+      options.timeout = std::chrono::seconds(30);
+      const std::string what = fmt::format("{}: '{}'", action, answer);
+      const auto left = end_own_machine(charge_of(server), options);
+      ASSERT_TRUE(left) << what << left.error().message;
+      EXPECT_TRUE(left->empty()) << what;
+      EXPECT_TRUE(account.machines.empty()) << what;
+      EXPECT_FALSE(account.group || account.key) << what;
+      EXPECT_LT(account.sick, 0) << what;  // it was asked, and failed so often
+    }
   }
 }
 
@@ -237,9 +247,13 @@ TEST(CloudController, LentKeysAreForOneClusterAndAsLongAsItMayLive) {
   EXPECT_THAT(asked, HasSubstr("/us-east-1/sts/aws4_request"));
   EXPECT_TRUE(lend_keys(api, plan, "", 20000));
   EXPECT_EQ(parameter_of(asked, "DurationSeconds"), "900");
-  plan.expires_unix = 30 * 86400;
+  plan.expires_unix = 36 * 3600;
   EXPECT_TRUE(lend_keys(api, plan, "", 0));
-  EXPECT_EQ(parameter_of(asked, "DurationSeconds"), "129600");
+  EXPECT_EQ(parameter_of(asked, "DurationSeconds"), "129600");  // AWS's limit
+  asked.clear();
+  plan.expires_unix = 3 * 86400;
+  EXPECT_THAT(lend_keys(api, plan, "", 0).error().message, HasSubstr("for 72 h more, and AWS lends keys for 36 h"));
+  EXPECT_EQ(asked, "");
 
   const std::string policy = lent_policy(plan, "s3://bucket/logs/of/mine");
   EXPECT_LE(policy.size(), 2048);  // AWS's limit

@@ -12,6 +12,7 @@
 #include "base/json_value.h"
 #include "base/suggest.h"
 #include "launch/backend.h"
+#include "launch/cloud/machine_keeper.h"
 #include "launch/cloud/user_data.h"
 #include "launch/process/tool.h"
 
@@ -182,7 +183,9 @@ Cluster cluster_of(const RunFolder& folder, const CloudState& state) {
   // Files in S3 are mostly where the machines are.
   cluster.environment = {{"AWS_REGION", state.plan.region}};
   if (!state.plan.swarm) {
-    cluster.options = {{"ssh_config", folder.path("ssh_config")}, {"accept_new_host_keys", "no"}};
+    cluster.options = {{"ssh_config", folder.path("ssh_config")},
+                       {"accept_new_host_keys", "no"},
+                       {kIdleOption, std::to_string(state.plan.idle_s)}};
     return cluster;
   }
   // Tasks are in the network of their machines: nothing stands between them, and the role of a machine, whose keys its
@@ -190,7 +193,7 @@ Cluster cluster_of(const RunFolder& folder, const CloudState& state) {
   cluster.target = "swarm";
   cluster.options = {{"manager", state.plan.manager()},
                      {"ssh_config", folder.path("ssh_config")},
-                     {"idle", std::to_string(state.plan.idle_s)},
+                     {kIdleOption, std::to_string(state.plan.idle_s)},
                      {"network", "host"},
                      {"mount", kMachineCache}};
   return cluster;

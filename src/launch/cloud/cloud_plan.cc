@@ -7,9 +7,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
+#include "launch/cloud/lent_keys.h"
 
 namespace pscloud {
 namespace {
@@ -165,6 +167,14 @@ std::string cloud_plan_text(const CloudPlan& plan) {
     text += fmt::format("         a controller in the subnet {}, which stays; {}\n", plan.controller_subnet,
                         plan.controller_profile.empty() ? "each run lends it keys that can only take this cluster down"
                                                         : "instance profile " + plan.controller_profile);
+    if (const int64_t may_lend_at = plan.expires_unix - kLentAtMost;
+        plan.controller_profile.empty() && may_lend_at > unix_seconds_now()) {
+      text += fmt::format(
+          "         keys are lent for {0} h at most, and it may live longer: before {1} --detach needs "
+          "--keep-cluster,\n"
+          "         or a cluster with --controller-profile or --life {0}h\n",
+          kLentAtMost / 3600, time_text(may_lend_at));
+    }
   }
   for (const CloudQuota& quota : plan.quotas) text += fmt::format("quota    {}\n", quota_text(quota));
   const auto [dollars, all] = plan.dollars_per_hour();
@@ -191,6 +201,11 @@ std::string cloud_plan_json(const CloudPlan& plan) {
   json.field("idle_s", plan.idle_s);
   json.field("on_demand_fallback", plan.on_demand_fallback).key("other_zones").begin_array();
   for (const std::string& zone : plan.other_zones) json.value(zone);
+  json.end_array();
+  json.key("kept_disks").begin_array();
+  for (const KeptDisk& disk : plan.kept_disks) {
+    json.begin_object().field("device", disk.device).field("gib", disk.gib).end_object();
+  }
   json.end_array();
   json.field("expires_unix", plan.expires_unix).key("groups").begin_array();
   for (const CloudPlan::Group& group : plan.groups) add_group_json(json, group);
@@ -231,6 +246,9 @@ Result<CloudPlan> parse_cloud_plan(const JsonValue& value) {
   plan.docker = value["docker"].truth();
   plan.on_demand_fallback = value["on_demand_fallback"].truth();
   for (const JsonValue& zone : value["other_zones"].items()) plan.other_zones.push_back(zone.text());
+  for (const JsonValue& disk : value["kept_disks"].items()) {
+    plan.kept_disks.push_back({disk["device"].text(), static_cast<int>(disk["gib"].integer())});
+  }
   plan.swarm = value["swarm"].truth();
   plan.idle_s = static_cast<int>(value["idle_s"].integer());
   plan.expires_unix = value["expires_unix"].integer();

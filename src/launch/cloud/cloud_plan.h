@@ -77,6 +77,12 @@ struct CloudQuota {
   std::string unknown;
 };
 
+// A disk that an image would leave behind when its machine ends. Ours go with their machine.
+struct KeptDisk {
+  std::string device;
+  int gib = 0;
+};
+
 // All that will be made, and what is known of it before.
 struct CloudPlan {
   struct Group : MachineGroup {
@@ -96,6 +102,7 @@ struct CloudPlan {
   std::string subnet_cidr;  // of one to be made
   std::string image;
   std::string image_name;
+  std::vector<KeptDisk> kept_disks;
   std::string user;
   std::string ssh_from;
   std::string instance_profile;

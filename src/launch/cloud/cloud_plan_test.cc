@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/clock.h"
 #include "base/json_value.h"
 #include "launch/cloud/user_data.h"
 
@@ -70,6 +71,17 @@ TEST(CloudPlan, EachRoleMayHaveItsType) {
   EXPECT_EQ(groups[0].count, 2);
   EXPECT_EQ(groups[1].type, "c5.xlarge");
   EXPECT_EQ(groups[1].count, 3);
+}
+
+TEST(CloudPlan, ItIsSaidThatKeysAreNotLentAsLongAsMachinesMayLive) {
+  CloudPlan plan = plan_of_two();
+  plan.controller_subnet = "subnet-1";
+  plan.expires_unix = unix_seconds_now() + 86400;
+  EXPECT_THAT(cloud_plan_text(plan), Not(HasSubstr("--keep-cluster")));
+  plan.expires_unix += 2 * 86400;  // --life 3d
+  EXPECT_THAT(cloud_plan_text(plan), HasSubstr("keys are lent for 36 h at most, and it may live longer"));
+  plan.controller_profile = "pilot";
+  EXPECT_THAT(cloud_plan_text(plan), Not(HasSubstr("--keep-cluster")));
 }
 
 TEST(CloudPlan, AControllerIsOneMachineMoreOnDemand) {
@@ -142,11 +154,28 @@ TEST(CloudPlan, DurationsAreReadAndWritten) {
 }
 
 TEST(UserData, HasTheWatchAndTheEndOfTheMachinesTime) {
-  const std::string text = user_data(plan_of_two()).value();
+  const std::string text = user_data(plan_of_two(), "worker").value();
   EXPECT_TRUE(text.starts_with("#!/bin/bash\n"));
   EXPECT_THAT(text, HasSubstr("/usr/local/sbin/pscloud-watch 3600 1800000000"));
   EXPECT_THAT(text, HasSubstr("user=admin\n"));
   EXPECT_THAT(text, Not(HasSubstr("nvidia")));
+}
+
+TEST(UserData, MachinesWithGpusAndNoOthersLookForThemAfterTheirSetUp) {
+  CloudPlan plan = plan_of_two();
+  plan.setup = "#!/bin/sh\napt-get install the-driver\n";
+  plan.groups[1].what.gpus = 4;
+  EXPECT_THAT(user_data(plan, "server").value(), Not(HasSubstr("nvidia")));
+  EXPECT_THAT(user_data(plan, kControllerRole).value(), Not(HasSubstr("nvidia")));
+  const std::string text = user_data(plan, "worker").value();
+  EXPECT_GT(text.find("nvidia-smi"), text.find("/var/lib/pscloud/setup ||"));
+  EXPECT_LT(text.find("fail \"nvidia-smi tells of no GPU\""), text.find("echo ready"));
+  EXPECT_THAT(text, Not(HasSubstr("daemon.json")));
+  plan.docker = plan.swarm = true;
+  EXPECT_THAT(user_data(plan, "worker").value(), HasSubstr("node-generic-resources"));
+  EXPECT_THAT(user_data(plan, "server").value(), Not(HasSubstr("daemon.json")));
+  EXPECT_THAT(user_data(plan, "server").value(), HasSubstr("docker info"));
+  EXPECT_THAT(user_data(plan, kControllerRole).value(), Not(HasSubstr("docker")));
 }
 
 TEST(CloudPlan, ASwarmIsSaidWithItsManager) {
@@ -160,10 +189,10 @@ TEST(CloudPlan, ASwarmIsSaidWithItsManager) {
 TEST(UserData, ASetUpScriptIsTakenAsItIs) {
   CloudPlan plan = plan_of_two();
   plan.setup = "#!/bin/sh\necho '\"END\n' $(id)\n";
-  const std::string text = user_data(plan).value();
+  const std::string text = user_data(plan, "worker").value();
   EXPECT_THAT(text, Not(HasSubstr("$(id)")));  // no shell reads it on the way
   plan.setup = std::string(20000, 'x');
-  EXPECT_THAT(user_data(plan).error().message, HasSubstr("too long"));
+  EXPECT_THAT(user_data(plan, "worker").error().message, HasSubstr("too long"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "launch/cloud/cloud_controller.h"
 #include "launch/cloud/cloud_folder.h"
@@ -107,8 +108,8 @@ class Replacement {
     const std::string login = state.inside ? TRY(controller_login(state, TRY(folder.read("id.pub")))) : "";
     MachineOrder order{.subnet = plan_.subnet,
                        .security_group = TRY(own_thing(api, "security_group")),
-                       .user_data = TRY(user_data(plan_, login)),
-                       .token = fmt::format("pscloud-{}-{}-{}", plan_.id, lost.instance, ++orders_)};
+                       .user_data = TRY(user_data(plan_, lost.role, login)),
+                       .token = fmt::format("pscloud-{}-{}-{}-{}", plan_.id, lost.instance, mark_, ++orders_)};
     if (order.subnet.empty()) order.subnet = TRY(own_thing(api, "subnet"));
     MachineGroup one = *group;
     one.count = 1;
@@ -116,7 +117,7 @@ class Replacement {
     if (answer.no_capacity && one.spot && plan_.on_demand_fallback) {
       options_.say(answer.error.message + "; one on demand is asked for");
       one.spot = false;
-      order.token += "-on-demand";
+      order.token += "d";
       answer = TRY(order_machines(api, ledger, plan_, one, order));
     }
     if (answer.instance.empty()) return answer;
@@ -236,6 +237,8 @@ class Replacement {
   CloudMachine machine_;
   bool is_ours_ = false;  // it was asked for here
   bool said_no_capacity_ = false;
+  // By a token that was used EC2 gives the machine of then, though that was given up and ended; 64 characters at most.
+  const std::string mark_ = fmt::format("{:08x}", Random::from_system().next() >> 32);
   int orders_ = 0;
 };
 

@@ -133,6 +133,17 @@ Result<std::string> find_controller_subnet(AwsApi& api, const CloudPlan& plan) {
       plan.vpc);
 }
 
+// Unless somebody says otherwise.
+std::vector<KeptDisk> kept_disks(const XmlElement& image) {
+  std::vector<KeptDisk> disks;
+  for (const XmlElement& item : child_or_nothing(image, "blockDeviceMapping").children) {
+    const XmlElement& disk = child_or_nothing(item, "ebs");
+    if (disk.text_of("deleteOnTermination") != "false") continue;
+    disks.push_back({item.text_of("deviceName"), integer_of(disk, "volumeSize")});
+  }
+  return disks;
+}
+
 Result<> survey_image(AwsApi& api, const CloudRequest& request, CloudPlan& plan) {
   const bool gpus = std::ranges::any_of(plan.groups, [](const auto& group) { return group.what.gpus > 0; });
   const std::string debian = fmt::format("debian-12-{}-*", own_architecture() == "arm64" ? "arm64" : "amd64");
@@ -156,6 +167,7 @@ Result<> survey_image(AwsApi& api, const CloudRequest& request, CloudPlan& plan)
       std::ranges::max_element(images, {}, [](const XmlElement& image) { return image.text_of("creationDate"); });
   plan.image = newest->text_of("imageId");
   plan.image_name = newest->text_of("name");
+  plan.kept_disks = kept_disks(*newest);
   const std::string kind = newest->text_of("architecture");
   if (!kind.empty() && kind != own_architecture()) {
     return invalid("the image {} is for {}, and this program for {}", plan.image, kind, own_architecture());
@@ -168,14 +180,16 @@ Result<> survey_image(AwsApi& api, const CloudRequest& request, CloudPlan& plan)
   return {};
 }
 
-Result<std::string> find_ssh_from(const CloudRequest& request, const CloudPlan& plan) {
-  if (!request.ssh_from.empty()) {
-    const AddressBlock block = TRY(parse_address_block(request.ssh_from).at("--ssh-from"));
+}  // namespace
+
+Result<std::string> find_ssh_from(const std::string& wanted, const CloudPlan& plan) {
+  if (!wanted.empty()) {
+    const AddressBlock block = TRY(parse_address_block(wanted).at("--ssh-from"));
     if (block.prefix == 0) return invalid("--ssh-from {}: not the whole world; name your own addresses", block.text());
     return block.text();
   }
   std::string address;
-  if (request.private_addresses) {
+  if (plan.private_addresses) {
     address = address_towards(plan.subnet_cidr.substr(0, plan.subnet_cidr.find('/')));
   } else {
     HttpClient http({.tries = 2, .total_timeout = std::chrono::seconds(10)});
@@ -186,6 +200,8 @@ Result<std::string> find_ssh_from(const CloudRequest& request, const CloudPlan& 
   if (block) return block->text();
   return invalid("it cannot be found out at which address this machine is seen: say it with --ssh-from 203.0.113.7/32");
 }
+
+namespace {
 
 std::string own_name() {
   const char* user = std::getenv("USER");
@@ -251,7 +267,7 @@ Result<CloudPlan> survey_cloud(AwsApi& api, const CloudRequest& request, const s
   }
   if (request.controller) plan.controller_subnet = TRY(find_controller_subnet(api, plan));
   TRY(survey_image(api, request, plan));
-  plan.ssh_from = TRY(find_ssh_from(request, plan));
+  plan.ssh_from = TRY(find_ssh_from(request.ssh_from, plan));
   for (CloudPlan::Group& group : plan.groups) group.price = ask_price(api, group.type, group.spot, plan.zone);
   plan.quotas = ask_quotas(api, plan.groups);
   return plan;

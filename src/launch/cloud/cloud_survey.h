@@ -14,6 +14,9 @@ Result<CloudPlan> survey_cloud(AwsApi& api, const CloudRequest& request, const s
 // A block of the plan's network that is free now, for the subnet that it makes.
 Result<std::string> free_subnet(AwsApi& api, const CloudPlan& plan);
 
+// The block that ssh shall come from: `wanted`, or if that is empty the address that this machine is seen at.
+Result<std::string> find_ssh_from(const std::string& wanted, const CloudPlan& plan);
+
 // The user that images of this name log in; empty if it is not known.
 std::string login_user(const std::string& image_name);
 

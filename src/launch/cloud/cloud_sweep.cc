@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include "base/check.h"
@@ -26,7 +27,7 @@ struct ThingKind {
   const char* set;
   const char* id;
   const char* remove;
-  const char* parameter;
+  const char* parameter;            // of one; "InstanceId.": of many in a call, with numbers
   std::vector<std::string> states;  // that count as being there; empty: all
 };
 
@@ -39,7 +40,7 @@ const std::vector<ThingKind>& thing_kinds() {
        "reservationSet",
        "instanceId",
        "TerminateInstances",
-       "InstanceId.1",
+       "InstanceId.",
        {"pending", "running", "stopping", "stopped", "shutting-down"}},
       {"spot_requests",
        "spot request",
@@ -47,7 +48,7 @@ const std::vector<ThingKind>& thing_kinds() {
        "spotInstanceRequestSet",
        "spotInstanceRequestId",
        "CancelSpotInstanceRequests",
-       "SpotInstanceRequestId.1",
+       "SpotInstanceRequestId.",
        {"open", "active"}},
       {"placement_group",
        "placement group",
@@ -86,7 +87,59 @@ std::string tag_of(const XmlElement& item, std::string_view name) {
   return "";
 }
 
+bool is_there(const ThingKind& kind, const std::string& state) {
+  return kind.states.empty() || state.empty() || std::ranges::find(kind.states, state) != kind.states.end();
+}
+
+// Machines are listed by the call that made them.
+Result<std::vector<XmlElement>> list_items(AwsApi& api, const ThingKind& kind, const Ec2Form& which) {
+  std::vector<XmlElement> items = TRY(api.list(kind.list, kind.set, which));
+  if (kind.name != std::string_view(kInstances)) return items;
+  std::vector<XmlElement> machines;
+  for (XmlElement& reservation : items) {
+    for (XmlElement& child : reservation.children) {
+      if (child.name != "instancesSet") continue;
+      std::ranges::move(child.children, std::back_inserter(machines));
+    }
+  }
+  return machines;
+}
+
+std::string state_of(const XmlElement& item) {
+  const XmlElement* state = item.child("instanceState");
+  return state == nullptr ? item.text_of("state") : state->text_of("name");
+}
+
 Ec2Form of_cluster(const std::string& cloud_id) { return Ec2Form().filter(std::string("tag:") + kIdTag, {cloud_id}); }
+
+// As they are looked at while they are removed.
+struct FoundThing {
+  std::string id;
+  bool ends = false;  // it was asked to, and need not be asked again
+};
+Result<std::vector<FoundThing>> find_things(AwsApi& api, const ThingKind& kind, const std::string& cloud_id) {
+  std::vector<FoundThing> found;
+  if (kind.name == std::string_view(kInstances)) {
+    for (const Ec2Instance& each : TRY(list_instances(api, cloud_id))) {
+      if (is_there(kind, each.state)) found.push_back({each.id, each.state == "shutting-down"});
+    }
+    return found;
+  }
+  for (const XmlElement& item : TRY(list_items(api, kind, of_cluster(cloud_id)))) {
+    if (is_there(kind, state_of(item))) found.push_back({item.text_of(kind.id)});
+  }
+  return found;
+}
+
+bool takes_many(const ThingKind& kind) { return std::string_view(kind.parameter).ends_with('.'); }
+
+Result<Ec2Answer> ask_to_remove(AwsApi& api, const ThingKind& kind, std::span<const std::string> ids) {
+  Ec2Form form;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    form.set(takes_many(kind) ? fmt::format("{}{}", kind.parameter, i + 1) : kind.parameter, ids[i]);
+  }
+  return api.ask(kind.remove, form);
+}
 
 // Refusals that pass: something else must go first, and does.
 bool is_in_use(const std::string& code) {
@@ -101,27 +154,22 @@ bool is_gone(const std::string& code) {
 
 Result<std::vector<Ec2Instance>> list_instances(AwsApi& api, const std::string& cloud_id) {
   std::vector<Ec2Instance> instances;
-  for (const XmlElement& reservation : TRY(api.list("DescribeInstances", "reservationSet", of_cluster(cloud_id)))) {
-    const XmlElement* set = reservation.child("instancesSet");
-    if (set == nullptr) continue;
-    for (const XmlElement& item : set->children) {
-      Ec2Instance instance{.id = item.text_of("instanceId"),
-                           .state = "",
-                           .reason = "",
-                           .role = tag_of(item, kRoleTag),
-                           .private_address = item.text_of("privateIpAddress"),
-                           .public_address = item.text_of("ipAddress"),
-                           .interface = "",
-                           .spot = item.text_of("instanceLifecycle") == "spot"};
-      if (const XmlElement* state = item.child("instanceState")) instance.state = state->text_of("name");
-      if (const XmlElement* reason = item.child("stateReason")) instance.reason = reason->text_of("message");
-      if (const XmlElement* interfaces = item.child("networkInterfaceSet");
-          interfaces != nullptr && !interfaces->children.empty()) {
-        instance.interface = interfaces->children.front().text_of("networkInterfaceId");
-      }
-      parse_number(item.text_of("amiLaunchIndex"), 0, 1 << 20, instance.launch_index);
-      instances.push_back(std::move(instance));
+  for (const XmlElement& item : TRY(list_items(api, kind_called(kInstances), of_cluster(cloud_id)))) {
+    Ec2Instance instance{.id = item.text_of("instanceId"),
+                         .state = state_of(item),
+                         .reason = "",
+                         .role = tag_of(item, kRoleTag),
+                         .private_address = item.text_of("privateIpAddress"),
+                         .public_address = item.text_of("ipAddress"),
+                         .interface = "",
+                         .spot = item.text_of("instanceLifecycle") == "spot"};
+    if (const XmlElement* reason = item.child("stateReason")) instance.reason = reason->text_of("message");
+    if (const XmlElement* interfaces = item.child("networkInterfaceSet");
+        interfaces != nullptr && !interfaces->children.empty()) {
+      instance.interface = interfaces->children.front().text_of("networkInterfaceId");
     }
+    parse_number(item.text_of("amiLaunchIndex"), 0, 1 << 20, instance.launch_index);
+    instances.push_back(std::move(instance));
   }
   std::ranges::sort(instances, {},
                     [](const Ec2Instance& each) { return std::tie(each.role, each.launch_index, each.id); });
@@ -135,27 +183,30 @@ std::vector<std::string> cloud_kinds() {
 }
 
 Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id) {
-  const ThingKind& kind = kind_called(kind_name);
   std::vector<std::string> ids;
-  if (kind_name == kInstances) {
-    for (const Ec2Instance& each : TRY(list_instances(api, cloud_id))) {
-      if (std::ranges::find(kind.states, each.state) != kind.states.end()) ids.push_back(each.id);
-    }
-    return ids;
-  }
-  for (const XmlElement& item : TRY(api.list(kind.list, kind.set, of_cluster(cloud_id)))) {
-    const std::string state = item.text_of("state");
-    if (kind.states.empty() || state.empty() || std::ranges::find(kind.states, state) != kind.states.end()) {
-      ids.push_back(item.text_of(kind.id));
-    }
-  }
+  for (FoundThing& each : TRY(find_things(api, kind_called(kind_name), cloud_id))) ids.push_back(std::move(each.id));
   return ids;
+}
+
+Result<std::vector<TaggedThing>> list_account(AwsApi& api) {
+  std::vector<TaggedThing> things;
+  for (const ThingKind& kind : thing_kinds()) {
+    for (const XmlElement& item : TRY(list_items(api, kind, Ec2Form().filter("tag-key", {kIdTag})))) {
+      if (!is_there(kind, state_of(item))) continue;
+      things.push_back({.kind = kind.name,
+                        .cloud_id = tag_of(item, kIdTag),
+                        .cluster = tag_of(item, kClusterTag),
+                        .owner = tag_of(item, kOwnerTag)});
+    }
+  }
+  return things;
 }
 
 Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id,
                       steady_clock::time_point quiet_until, const SweepOptions& options) {
   const ThingKind& kind = kind_called(kind_name);
-  std::vector<std::string> ids;  // as they were seen last
+  std::vector<std::string> ids;        // as they were seen last
+  std::vector<std::string> to_remove;  // those of them that do not end yet
   size_t told = 0;
   bool told_trouble = false;
   Patience patience(steady_clock::now() + options.timeout, options.cancelled);
@@ -163,10 +214,15 @@ Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::stri
     std::string why;
     bool in_trouble = false;       // EC2 is, and that passes
     std::optional<Error> refused;  // for good
-    const auto listed = list_things(api, kind_name, cloud_id);
+    const auto listed = find_things(api, kind, cloud_id);
     if (listed) {
-      ids = *listed;
-      std::erase(ids, options.spared);
+      ids.clear();
+      to_remove.clear();
+      for (const FoundThing& each : *listed) {
+        if (each.id == options.spared) continue;
+        ids.push_back(each.id);
+        if (!each.ends) to_remove.push_back(each.id);
+      }
       if (ids.empty() && steady_clock::now() >= quiet_until) {
         if (told > 0) options.say(fmt::format("{}s: all gone", kind.words));
         return {};
@@ -181,17 +237,25 @@ Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::stri
           fmt::format("{} {}{} end{}", ids.size(), kind.words, ids.size() == 1 ? "" : "s", ids.size() == 1 ? "s" : ""));
       told = ids.size();
     }
-    for (const std::string& id : ids) {
-      const auto answer = api.ask(kind.remove, Ec2Form().set(kind.parameter, id));
-      if (answer && (answer->refused.empty() || is_gone(answer->refused))) continue;
+    // False if several were refused together, of which it may concern one.
+    const auto remove = [&](std::span<const std::string> some) {
+      const auto answer = ask_to_remove(api, kind, some);
+      if (answer && answer->refused.empty()) return true;
       const Error& error = answer ? answer->error : answer.error();
       if (may_pass(error)) {
         in_trouble = true;
-      } else if (!answer || !is_in_use(answer->refused)) {
+        why = error.message;
+      } else if (some.size() > 1) {
+        return false;
+      } else if (answer && is_in_use(answer->refused)) {
+        why = error.message;
+      } else if (!answer || !is_gone(answer->refused)) {
         refused = error;  // the others are tried all the same
-        continue;
       }
-      why = error.message;
+      return true;
+    };
+    if (!takes_many(kind) || to_remove.size() < 2 || !remove(to_remove)) {
+      for (const std::string& id : to_remove) remove({&id, 1});
     }
     if (refused) return *refused;
     if (patience.is_over() && (!listed || !ids.empty())) {

@@ -30,6 +30,15 @@ std::vector<std::string> cloud_kinds();
 // Of such a kind, the ids of what is there and is the cluster's.
 Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kind, const std::string& cloud_id);
 
+// Something of a cluster, of whomever, in the account.
+struct TaggedThing {
+  std::string kind;
+  std::string cloud_id;
+  std::string cluster;
+  std::string owner;
+};
+Result<std::vector<TaggedThing>> list_account(AwsApi& api);
+
 struct SweepOptions {
   std::function<void(std::string_view)> say = [](std::string_view) {};
   std::function<bool()> cancelled = {};

@@ -35,16 +35,13 @@ class BringUp {
       : folder_(folder), state_(state), plan_(state.plan), api_(api), ledger_(ledger), options_(options) {}
 
   Result<> run() {
-    const std::string data = TRY(user_data(plan_));
-    CloudPlan without_tasks = plan_;
-    without_tasks.docker = false;  // a controller reaches the engines of the others
-    controller_data_ = TRY(user_data(without_tasks));
+    for (const CloudPlan::Group& group : plan_.groups) data_[group.role] = TRY(user_data(plan_, group.role));
     subnet_ = plan_.subnet;
     if (subnet_.empty()) TRY(make_subnet());
     TRY(make_security_group());
     TRY(import_key());
     if (plan_.placement) TRY(make_placement_group());
-    TRY(make_machines(data));
+    TRY(make_machines());
     TRY(folder_.write("state.json", cloud_state_json(state_)));
     TRY(wait_until_ready());
     TRY(introduce_controller(folder_, state_));
@@ -72,13 +69,15 @@ class BringUp {
     if (answer.refused.empty()) {
       id = id_of(answer.body);
     } else {
-      if (answer.refused.ends_with(".Duplicate") || answer.refused.ends_with(".Conflict")) {
+      const bool is_there = answer.refused.ends_with(".Duplicate") || answer.refused.ends_with(".Conflict");
+      if (is_there) {
         const std::vector<std::string> found = TRY(list_things(api_, kind, plan_.id));
         if (!found.empty()) id = found.front();
       }
       if (id.empty()) {
-        // A refusal is sure: there is none. An answer that says that something went wrong within is not.
-        if (answer.error.code != Code::kUnavailable) TRY(ledger_.gone(entry));
+        // A refusal is sure: there is none. An answer that says that something went wrong within is not; nor is one
+        // that says that it is there, because what was just made may not be listed yet.
+        if (answer.error.code != Code::kUnavailable && !is_there) TRY(ledger_.gone(entry));
         return answer.error;
       }
     }
@@ -146,12 +145,12 @@ class BringUp {
     return {};
   }
 
-  Result<> run_instances(const CloudPlan::Group& group, const std::string& data) {
+  Result<> run_instances(const CloudPlan::Group& group) {
     const MachineAnswer answer =
         TRY(order_machines(api_, ledger_, plan_, group,
                            {.subnet = subnet_,
                             .security_group = group_,
-                            .user_data = group.role == kControllerRole ? controller_data_ : data,
+                            .user_data = data_.at(group.role),
                             .token = fmt::format("pscloud-{}-{}-{}", plan_.id, group.role, plan_.zone)}));
     no_capacity_ = answer.no_capacity;
     if (answer.instance.empty()) return answer.error;
@@ -160,11 +159,11 @@ class BringUp {
   }
 
   // In the first of the plan's zones that has all of them.
-  Result<> make_machines(const std::string& data) {
+  Result<> make_machines() {
     std::vector<std::string> tried;
     while (true) {
       auto made = [&]() -> Result<> {
-        for (const CloudPlan::Group& group : plan_.groups) TRY(run_instances(group, data));
+        for (const CloudPlan::Group& group : plan_.groups) TRY(run_instances(group));
         return wait_until_running();
       }();
       if (made || !no_capacity_) return made;
@@ -274,10 +273,10 @@ class BringUp {
   const BringUpOptions& options_;
   std::string subnet_;
   std::string group_;
-  std::string controller_data_;
-  std::string refused_;             // the code of the last that was to be made
-  bool no_capacity_ = false;        // is why the last try has failed
-  std::set<std::string> given_up_;  // machines in zones that had not all
+  std::map<std::string, std::string> data_;  // for the first boot, by role
+  std::string refused_;                      // the code of the last that was to be made
+  bool no_capacity_ = false;                 // is why the last try has failed
+  std::set<std::string> given_up_;           // machines in zones that had not all
 };
 
 Error undo(RunFolder& folder, Error why, const BringUpOptions& options) {

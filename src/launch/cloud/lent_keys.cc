@@ -14,7 +14,6 @@ namespace pscloud {
 namespace {
 
 constexpr int64_t kLentAtLeast = 900;  // seconds; AWS's bounds
-constexpr int64_t kLentAtMost = 36 * 3600;
 constexpr int64_t kLentBeyond = 3600;  // for the end of what must end then
 
 std::string partition_of(const std::string& region) {
@@ -109,6 +108,12 @@ std::string lent_policy(const CloudPlan& plan, const std::string& logs_to) {
 }
 
 Result<AwsCredentials> lend_keys(AwsApi& api, const CloudPlan& plan, const std::string& logs_to, int64_t now_unix) {
+  if (plan.expires_unix - now_unix > kLentAtMost) {
+    return invalid(
+        "the machines of {} may live for {} h more, and AWS lends keys for {} h at most: a run that takes longer would "
+        "take nothing down; --keep-cluster leaves that to you, and for a cluster made with --life {}h the keys last",
+        plan.name, (plan.expires_unix - now_unix + 3599) / 3600, kLentAtMost / 3600, kLentAtMost / 3600);
+  }
   const int64_t seconds = std::clamp(plan.expires_unix - now_unix + kLentBeyond, kLentAtLeast, kLentAtMost);
   Ec2Form form;
   form.set("Name", "pscloud-" + plan.id).set("DurationSeconds", std::to_string(seconds));

@@ -28,6 +28,11 @@ Ec2Form order_form(const CloudPlan& plan, const MachineGroup& group, const Machi
   form.set("NetworkInterface.1.SecurityGroupId.1", order.security_group);
   form.set("NetworkInterface.1.DeleteOnTermination", "true");
   form.set("NetworkInterface.1.AssociatePublicIpAddress", plan.private_addresses ? "false" : "true");
+  for (size_t i = 0; i < plan.kept_disks.size(); ++i) {
+    const std::string disk = fmt::format("BlockDeviceMapping.{}.", i + 1);
+    form.set(disk + "DeviceName", plan.kept_disks[i].device).set(disk + "Ebs.DeleteOnTermination", "true");
+    form.set(disk + "Ebs.VolumeSize", std::to_string(plan.kept_disks[i].gib));
+  }
   std::vector<std::string> types{"instance", "volume", "network-interface"};
   if (group.spot) {
     types.emplace_back("spot-instances-request");

@@ -27,10 +27,10 @@ struct MachineWord {
 };
 
 MachineWord ask_machine(const Host& machine, const SshOptions& options, const std::string& command,
-                        const std::string& input = {}) {
+                        const std::string& input = {}, const std::stop_token& stop = {}) {
   std::vector<std::string> words = ssh_command(machine, options, false);
   words.push_back(command);
-  const auto output = run_tool(words, input, kToAsk);
+  const auto output = run_tool(words, input, kToAsk, stop);
   if (!output) return {false, output.error().message};
   if (output->code == 255) {
     const size_t end = output->err.find_last_not_of("\r\n ");
@@ -41,16 +41,17 @@ MachineWord ask_machine(const Host& machine, const SshOptions& options, const st
   return {true, output->out};
 }
 
-// The answers of all, in their order.
+// The answers of all, in their order; empty ones of those that were not asked any more.
 std::vector<MachineWord> ask_machines(const std::vector<Host>& machines, const SshOptions& options,
-                                      const std::string& command, const std::string& input = {}) {
+                                      const std::string& command, const std::string& input = {},
+                                      const std::stop_token& stop = {}) {
   std::vector<MachineWord> words(machines.size());
   std::atomic<size_t> next = 0;
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < std::min(machines.size(), kAtOnce); ++i) {
     threads.emplace_back([&] {
-      for (size_t at = next++; at < machines.size(); at = next++) {
-        words[at] = ask_machine(machines[at], options, command, input);
+      for (size_t at = next++; at < machines.size() && !stop.stop_requested(); at = next++) {
+        words[at] = ask_machine(machines[at], options, command, input, stop);
       }
     });
   }
@@ -114,8 +115,9 @@ std::string machine_log_tail(const Host& machine, const std::string& ssh_config)
 }
 
 std::vector<std::string> tell_machines(const std::vector<Host>& machines, const std::string& ssh_config,
-                                       const std::string& command, const std::string& input) {
-  const auto words = ask_machines(machines, ssh_options(ssh_config, false), command + " && echo told", input);
+                                       const std::string& command, const std::string& input,
+                                       const std::stop_token& stop) {
+  const auto words = ask_machines(machines, ssh_options(ssh_config, false), command + " && echo told", input, stop);
   std::vector<std::string> wrong;
   for (size_t i = 0; i < machines.size(); ++i) {
     if (!words[i].text.starts_with("told")) wrong.push_back(fmt::format("{}: {}", machines[i].name, words[i].text));
@@ -123,8 +125,9 @@ std::vector<std::string> tell_machines(const std::vector<Host>& machines, const 
   return wrong;
 }
 
-std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config) {
-  return tell_machines(machines, ssh_config, fmt::format("touch {}", kMachineKeepAlive), "");
+std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config,
+                                       const std::stop_token& stop) {
+  return tell_machines(machines, ssh_config, fmt::format("touch {}", kMachineKeepAlive), "", stop);
 }
 
 }  // namespace pscloud

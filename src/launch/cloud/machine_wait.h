@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,17 @@ struct MachineWaitOptions {
 // the end of the log as well, or of the console if ssh does not reach them.
 Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitOptions& options);
 
-// Runs a command on each, which reads `input`. The lines name those where it did not end well.
+// Runs a command on each, which reads `input`. The lines name those where it did not end well. Once a stop is asked for
+// it waits for none of them.
 std::vector<std::string> tell_machines(const std::vector<Host>& machines, const std::string& ssh_config,
-                                       const std::string& command, const std::string& input);
+                                       const std::string& command, const std::string& input,
+                                       const std::stop_token& stop = {});
 
 // The end of what a machine has written while it was set up, with a line above it, for the end of a message.
 std::string machine_log_tail(const Host& machine, const std::string& ssh_config);
 
 // Touches the file that keeps a machine alive, on each. The lines name those that were not reached.
-std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config);
+std::vector<std::string> keep_machines(const std::vector<Host>& machines, const std::string& ssh_config,
+                                       const std::stop_token& stop = {});
 
 }  // namespace pscloud

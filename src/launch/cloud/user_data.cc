@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/base64.h"
 
 namespace pscloud {
@@ -30,20 +32,43 @@ constexpr const char* kDocker = R"(command -v docker >/dev/null || {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -q && apt-get install -y -q --no-install-recommends docker.io || fail "cannot install docker.io"
 }
-# One that the image has may be about to start.
-for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 1; done
-docker info >/dev/null || fail "the container engine does not answer"
 usermod -aG docker "$user" || fail "the user $user cannot be given to the group docker"
 )";
 
-constexpr const char* kGpus = R"(if command -v nvidia-smi >/dev/null; then nvidia-smi -L; else
-  fail "nvidia-smi is missing"
-fi
+// After the set-up, which may bring the driver.
+constexpr const char* kGpus = R"(gpus=$(nvidia-smi --query-gpu=uuid --format=csv,noheader) && [ -n "$gpus" ] ||
+  fail "nvidia-smi tells of no GPU"
 )";
+// The engine tells the swarm of each GPU, by the kind that tasks ask for (swarm_spec.cc), and containers see those that
+// they got. Whatever else the image has set stays.
+constexpr const char* kSwarmGpus = R"(command -v nvidia-container-runtime >/dev/null ||
+  fail "nvidia-container-runtime is missing, without which containers have no GPU"
+mkdir -p /etc/docker
+python3 - "$gpus" <<'END' || fail "the container engine cannot be told of the GPUs"
+import json, os, sys
+path = "/etc/docker/daemon.json"
+config = json.load(open(path)) if os.path.exists(path) else {}
+config.setdefault("runtimes", {}).setdefault("nvidia", {"path": "nvidia-container-runtime"})
+config["default-runtime"] = "nvidia"
+config["node-generic-resources"] = ["gpu=" + gpu for gpu in sys.argv[1].split()]
+json.dump(config, open(path, "w"))
+END
+sed -i 's/^#* *swarm-resource *=.*/swarm-resource = "DOCKER_RESOURCE_GPU"/' /etc/nvidia-container-runtime/config.toml
+systemctl restart docker || fail "the container engine does not start with the GPUs"
+)";
+constexpr const char* kDockerAnswers = R"(# One that the image has, or that was told something, may be about to start.
+for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 1; done
+docker info >/dev/null || fail "the container engine does not answer"
+)";
+
+bool has_gpus(const CloudPlan& plan, std::string_view role) {
+  const auto group = std::ranges::find(plan.groups, role, &CloudPlan::Group::role);
+  return group != plan.groups.end() && group->what.gpus > 0;
+}
 
 }  // namespace
 
-Result<std::string> user_data(const CloudPlan& plan, const std::string& login) {
+Result<std::string> user_data(const CloudPlan& plan, std::string_view role, const std::string& login) {
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "# Made by pscloud for the cluster {} ({}).\n"
@@ -77,16 +102,19 @@ Result<std::string> user_data(const CloudPlan& plan, const std::string& login) {
         "chown -R \"$user:\" \"$ssh\" && chmod -R go= \"$ssh\" || fail \"the controller has no way in\"\n",
         login);
   }
-  bool gpus = false;
-  for (const CloudPlan::Group& group : plan.groups) gpus = gpus || group.what.gpus > 0;
-  if (gpus) text += kGpus;
-  if (plan.docker) text += kDocker;
+  // A controller has no tasks: it reaches the engines of the others.
+  const bool docker = plan.docker && role != kControllerRole;
+  if (docker) text += std::string(kDocker) + kDockerAnswers;
   if (!plan.setup.empty()) {
     text += fmt::format(
         "base64 -d > /var/lib/pscloud/setup <<'END'\n{}\nEND\n"
         "chmod 700 /var/lib/pscloud/setup\n"
         "/var/lib/pscloud/setup || fail \"the set-up script ended with code $?\"\n",
         base64(plan.setup));
+  }
+  if (has_gpus(plan, role)) {
+    text += kGpus;
+    if (plan.swarm) text += std::string(kSwarmGpus) + kDockerAnswers;
   }
   text += fmt::format("echo ready > {state}.new; mv {state}.new {state}\n", fmt::arg("state", kMachineState));
   if (text.size() > kUserDataMax) {

@@ -1,17 +1,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "launch/agent/keep_alive.h"
 #include "launch/cloud/cloud_plan.h"
 
 namespace pscloud {
 
-// The script that each machine runs at its first boot, as root: starts the watch that ends the machine when nobody
-// looks after it, installs what was asked for, and says how that went. It holds no secret: whoever is on the machine
-// can read it. `login` is a line of authorized_keys, beside the key that EC2 gives the machine; empty: none. kInvalid
-// if it is longer than EC2 takes.
-Result<std::string> user_data(const CloudPlan& plan, const std::string& login = {});
+// The script that each machine of this role runs at its first boot, as root: starts the watch that ends the machine
+// when nobody looks after it, installs what was asked for, and says how that went. It holds no secret: whoever is on
+// the machine can read it. `login` is a line of authorized_keys, beside the key that EC2 gives the machine; empty:
+// none. kInvalid if it is longer than EC2 takes.
+Result<std::string> user_data(const CloudPlan& plan, std::string_view role, const std::string& login = {});
 
 // On the machines. `state` begins with "ready" when the script has ended well, with "failed" when not.
 inline constexpr const char* kMachineState = "/var/lib/pscloud/state";

@@ -14,6 +14,7 @@
 #include "launch/agent/machine_clean.h"
 #include "launch/agent/own_address.h"
 #include "launch/bundle/shipped_files.h"
+#include "launch/cloud/machine_keeper.h"
 #include "launch/host/ssh_connection.h"
 #include "launch/process/processes.h"
 
@@ -317,7 +318,7 @@ Result<> SshBackend::copy_files(const Plan& plan, const std::vector<PlannedTask>
   for (const auto& [name, texts] : folders) {
     questions[name] = fmt::format(R"({{"what":"place","files":{},"folders":[{}]}})", list, fmt::join(texts, ","));
   }
-  TRY(agents_.ask_all(questions, steady_clock::now() + kToAnswer));
+  TRY(agents_.ask_all(questions, steady_clock::now() + kToCopy));
   return {};
 }
 
@@ -425,6 +426,7 @@ Result<std::unique_ptr<Backend>> make_ssh_backend(const Cluster& cluster, const 
   if (!lost_after.empty() && !parse_number(lost_after, 4, 86400, options.lost_after_s)) {
     return invalid("lost_after is a number of seconds, 4 at least, not '{}'", lost_after);
   }
+  TRY(idle_of(cluster));
   if (!run_folder.empty()) {  // else it is only asked whether the options are right
     const std::string control = fs::absolute(run_folder).string() + "/ssh";
     if (control.size() < kControlPathMax) options.control_folder = control;

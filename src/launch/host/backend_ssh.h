@@ -12,6 +12,7 @@ inline constexpr std::array kSshOptions = {
     BackendOption{"accept_new_host_keys", "yes: take the keys of hosts that were never seen"},
     BackendOption{"ssh_config", "a file for ssh -F"},
     BackendOption{"lost_after", "seconds of silence after which a host, or the launcher, is gone [30]"},
+    BackendOption{"idle", "seconds after which the hosts end themselves unless they hear a word [they do not]"},
     BackendOption{"folder", "to work in on the hosts [the one of this name there, else the home]"},
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "launch/kubernetes/kube_clean.h"
+#include "launch/swarm/container_task.h"
 
 namespace pscloud {
 namespace {
@@ -59,7 +60,7 @@ Result<std::unique_ptr<Backend>> make_kubernetes_backend(const Cluster& cluster,
 
 Result<> KubernetesBackend::connect() {
   if (api_) return {};
-  api_ = std::make_unique<KubeApi>(TRY(find_kube(options_)));
+  api_ = std::make_unique<KubeApi>(TRY(find_kube(options_)), [this] { return find_kube(options_); });
   streams_ = std::make_unique<HttpStreams>(api_->access().http);
   return {};
 }
@@ -132,7 +133,14 @@ void KubernetesBackend::take_log(const HttpStreams::Event& event, Events& events
   const auto found = std::ranges::find_if(pods_, [&](const auto& each) { return each.second.stream == event.stream; });
   if (found == pods_.end()) return;
   Pod& pod = found->second;
+  const size_t before = events.size();
   if (event.status == 200) pod.log.take(event.bytes, events);
+  // A rest that is long takes its time: only one of which nothing new comes is given up. Words of refusal are nothing,
+  // and neither is the log of a server that its node has started again.
+  const bool is_rest = pod.stopping || !is_started_again(found->first.role);
+  if (pod.last && is_rest && events.size() > before) {
+    pod.finish_at = std::chrono::steady_clock::now() + kRestOfLog;
+  }
   if (!event.ended) return;
   pod.stream = 0;
   // The server ends it with the container. Before that is known it may also have been cut off.
@@ -192,7 +200,8 @@ void KubernetesBackend::take_container(TaskId id, Pod& pod, const JsonValue& sta
     if (!reason.empty() && reason != "Error" && reason != "Completed") {
       events.push_back({.kind = TaskEvent::Kind::kLine, .task = id, .text = "pscloud: " + reason, .is_stderr = true});
     }
-    return finish_soon(id, pod, {.kind = TaskEvent::Kind::kExited, .task = id, .code = code});
+    const int64_t at = pod.stopping ? 0 : parse_unix_us(ended["finishedAt"].text());
+    return finish_soon(id, pod, {.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .ended_unix_us = at});
   }
   const JsonValue& waiting = state["waiting"];
   const std::string trouble = fmt::format("{}: {}", waiting["reason"].text(), waiting["message"].text());
@@ -287,6 +296,12 @@ Result<std::vector<std::string>> KubernetesBackend::clean(const Plan& plan, Ledg
 }
 
 Result<std::vector<std::string>> KubernetesBackend::shell(const Plan& plan, TaskId id) {
+  if (!options_.server.empty()) {
+    return invalid(
+        "the shell is opened by kubectl, which does not know how to reach {}: give `kubectl exec` a kubeconfig, or run "
+        "the job by one (--on kubernetes:kubeconfig=FILE)",
+        options_.server);
+  }
   TRY(connect());
   const JsonValue list =
       TRY(api_->get(api_->path("/api/v1", "pods"), {{"labelSelector", fmt::format("{}={}", kKubeJobLabel, plan.job)}}));

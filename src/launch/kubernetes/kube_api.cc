@@ -8,6 +8,7 @@ namespace pscloud {
 namespace {
 
 constexpr uint64_t kKubeAnswerMax = 64 << 20;
+constexpr const char* kAuthorization = "authorization";
 
 Error kube_error(const KubeAccess& access, const HttpRequest& request, const HttpResponse& answer) {
   std::string message;
@@ -27,7 +28,8 @@ std::string kube_within(int grace_seconds) {
   return fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":{}}})", grace_seconds);
 }
 
-KubeApi::KubeApi(KubeAccess access) : access_(std::move(access)), client_(access_.http) {}
+KubeApi::KubeApi(KubeAccess access, std::function<Result<KubeAccess>()> find)
+    : access_(std::move(access)), find_(std::move(find)), client_(access_.http) {}
 
 std::string KubeApi::path(std::string_view api, std::string_view collection) const {
   return fmt::format("{}/namespaces/{}/{}", api, access_.name_space, collection);
@@ -37,13 +39,24 @@ HttpRequest KubeApi::request(const std::string& path, const Query& query) const 
   HttpRequest request;
   request.url = access_.server + path;
   if (!query.empty()) request.url += "?" + encoded_query(query);
-  if (!access_.token.empty()) request.headers.emplace_back("authorization", "Bearer " + access_.token);
+  if (!access_.token.empty()) request.headers.emplace_back(kAuthorization, "Bearer " + access_.token);
   request.response_bytes_max = kKubeAnswerMax;
   return request;
 }
 
-Result<HttpResponse> KubeApi::send(const HttpRequest& request) {
+Result<HttpResponse> KubeApi::send_once_more(HttpRequest request) {
   HttpResponse answer = TRY(client_.send(request));
+  if (answer.status != 401 || !find_) return answer;
+  const auto renewed = find_();
+  if (!renewed || renewed->token == access_.token) return answer;
+  access_.token = renewed->token;
+  std::erase_if(request.headers, [](const auto& header) { return header.first == kAuthorization; });
+  request.headers.emplace_back(kAuthorization, "Bearer " + access_.token);
+  return client_.send(request);
+}
+
+Result<HttpResponse> KubeApi::send(const HttpRequest& request) {
+  HttpResponse answer = TRY(send_once_more(request));
   if (answer.status >= 400) return kube_error(access_, request, answer);
   return answer;
 }
@@ -58,7 +71,7 @@ Result<> KubeApi::create(const KubeObject& object) {
   request.method = "POST";
   request.headers.emplace_back("content-type", "application/json");
   request.body = object.json;
-  const HttpResponse answer = TRY(client_.send(request));
+  const HttpResponse answer = TRY(send_once_more(request));
   // Names are the job's own: what is there already was made by a try whose answer did not come.
   if (answer.status == 409 && answer.tries > 1) return {};
   if (answer.status >= 400) return kube_error(access_, request, answer);

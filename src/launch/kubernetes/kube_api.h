@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,8 @@ class KubeApi {
  public:
   using Query = std::vector<std::pair<std::string, std::string>>;
 
-  explicit KubeApi(KubeAccess access);
+  // A token that is not taken any more is looked for once more by `find`: it may have been renewed where it stands.
+  explicit KubeApi(KubeAccess access, std::function<Result<KubeAccess>()> find = {});
 
   const KubeAccess& access() const { return access_; }
 
@@ -53,9 +55,11 @@ class KubeApi {
   std::string path(std::string_view api, std::string_view collection) const;
 
  private:
+  Result<HttpResponse> send_once_more(HttpRequest request);
   Result<HttpResponse> send(const HttpRequest& request);
 
-  const KubeAccess access_;
+  KubeAccess access_;
+  std::function<Result<KubeAccess>()> find_;
   HttpClient client_;
 };
 

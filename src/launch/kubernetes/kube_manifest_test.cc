@@ -5,11 +5,35 @@
 
 #include "base/base64.h"
 #include "base/json_value.h"
+#include "io/scripted_http_server.h"
+#include "launch/backend.h"
 #include "launch/kubernetes/kube_api.h"
 #include "launch/kubernetes/kube_log.h"
 
 namespace pscloud {
 namespace {
+
+TEST(KubeApi, ATokenThatWasRenewedIsReadAgain) {
+  ScriptedHttpServer server([](const std::string& request) {
+    const bool known = request.find("authorization: Bearer new") != std::string::npos;
+    return known ? ScriptedHttpServer::text(200, "{}") : ScriptedHttpServer::text(401, R"({"message":"Unauthorized"})");
+  });
+  KubeAccess access;
+  access.server = server.url();
+  access.token = "old";
+  access.http.proxy = false;
+  EXPECT_EQ(KubeApi(access).get("/x").error().code, Code::kInvalid);
+  int found = 0;
+  KubeApi api(access, [&]() -> Result<KubeAccess> {
+    ++found;
+    KubeAccess renewed = access;
+    renewed.token = "new";
+    return renewed;
+  });
+  EXPECT_TRUE(api.get("/x"));
+  EXPECT_TRUE(api.get("/x"));
+  EXPECT_EQ(found, 1);
+}
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -153,6 +177,17 @@ TEST(KubeAccess, IsWhatAKubeconfigSays) {
   KubeOptions options;
   options.server = "http://10.0.0.1:8001";
   EXPECT_THAT(find_kube(options).error().message, HasSubstr("on loopback"));
+}
+
+TEST(KubernetesBackend, AShellIsRefusedWhereKubectlDoesNotKnowTheWay) {
+  Cluster cluster;
+  cluster.target = "kubernetes";
+  cluster.options = {{"server", "http://127.0.0.1:1"}, {"token_file", "/t"}};
+  const auto backend = make_backend(cluster, "");
+  ASSERT_TRUE(backend) << backend.error().message;
+  const auto shell = (*backend)->shell(kube_plan(), {TaskRole::kWorker, 0});
+  EXPECT_EQ(shell.error().code, Code::kInvalid);
+  EXPECT_THAT(shell.error().message, HasSubstr("kubectl"));
 }
 
 TEST(KubeLog, EachLineCountsOnce) {

@@ -31,7 +31,12 @@ Interrupts::~Interrupts() {
 int Interrupts::take() {
   int count = 0;
   signalfd_siginfo info{};
-  while (::read(fd_.get(), &info, sizeof info) == sizeof info) ++count;
+  while (::read(fd_.get(), &info, sizeof info) == sizeof info) {
+    // A window that is closed hangs up twice, by the shell and by the kernel: that is nobody who cannot wait.
+    if (info.ssi_signo == SIGHUP && heard_) continue;
+    heard_ = true;
+    ++count;
+  }
   return count;
 }
 

@@ -18,12 +18,13 @@ class Interrupts {
 
   // Readable when there is one.
   int fd() const { return fd_.get(); }
-  // How many have come since the last time.
+  // How many have come since the last time. A SIGHUP is the first of all, or none.
   int take();
 
  private:
   sigset_t before_{};
   Fd fd_;
+  bool heard_ = false;
 };
 
 }  // namespace pscloud

@@ -33,6 +33,7 @@ std::string read_whole(const std::string& path) {
 struct ProcessStat {
   char state = '?';
   pid_t parent = 0;
+  uint64_t flags = 0;
   uint64_t started = 0;  // clock ticks since the machine's boot
 };
 
@@ -44,7 +45,9 @@ std::optional<ProcessStat> read_stat(pid_t pid) {
   ProcessStat stat;
   std::string skipped;
   fields >> stat.state >> stat.parent;
-  for (int field = 5; field < 22; ++field) fields >> skipped;  // proc(5): starttime is the 22nd
+  for (int field = 5; field < 9; ++field) fields >> skipped;  // proc(5): the flags are the 9th
+  fields >> stat.flags;
+  for (int field = 10; field < 22; ++field) fields >> skipped;  // and starttime is the 22nd
   fields >> stat.started;
   if (!fields) return std::nullopt;
   return stat;
@@ -77,6 +80,34 @@ std::optional<ProcessUse> read_use(pid_t pid) {
   for (size_t i = kUserTicks; i <= kChildrensSystemTicks; ++i) use.ticks += static_cast<uint64_t>(fields[i]);
   use.resident_pages = static_cast<uint64_t>(std::max<int64_t>(0, fields[kResident]));
   return use;
+}
+
+bool is_there(const ProcessStat& stat) { return stat.state != 'Z' && stat.state != 'X'; }
+
+// In the middle of exec() a process has for a moment neither words nor environment, as threads of the kernel always do.
+bool is_between_programs(pid_t pid) {
+  constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD of the kernel's sched.h
+  const auto stat = read_stat(pid);
+  return stat && is_there(*stat) && (stat->flags & kKernelThread) == 0 &&
+         read_whole(fmt::format("/proc/{}/cmdline", pid)).empty();
+}
+
+// As it was when the process was started.
+std::string environment_of(pid_t pid) {
+  constexpr int kLooksMax = 100;  // a machine that is short of memory may need long to begin a program
+  constexpr int kWithoutMax = 3;  // it may be between programs at the moment of one look, and not of the other
+  const std::string path = fmt::format("/proc/{}/environ", pid);
+  int without = 0;
+  for (int look = 0; look < kLooksMax && without < kWithoutMax; ++look) {
+    std::string environment = read_whole(path);
+    if (!environment.empty()) return environment;
+    if (is_between_programs(pid)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else {
+      ++without;
+    }
+  }
+  return {};
 }
 
 std::string boot_id() {
@@ -119,7 +150,7 @@ std::optional<ProcessIdentity> parse_process_identity(std::string_view text) {
 
 std::optional<ProcessIdentity> identify_process(pid_t pid) {
   const auto stat = read_stat(pid);
-  if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
+  if (!stat || !is_there(*stat)) return std::nullopt;
   return ProcessIdentity{pid, fmt::format("{}-{}", boot_id(), stat->started)};
 }
 
@@ -137,7 +168,7 @@ std::vector<ProcessUse> all_process_uses() {
 }
 
 bool has_entry(pid_t pid, std::string_view entry, bool prefix) {
-  const std::string environment = read_whole(fmt::format("/proc/{}/environ", pid));
+  const std::string environment = environment_of(pid);
   for (size_t at = 0; at < environment.size();) {
     const size_t end = std::min(environment.find('\0', at), environment.size());
     const std::string_view each = std::string_view(environment).substr(at, end - at);

@@ -50,6 +50,22 @@ TEST(Processes, AreFoundByWhatTheyWereGivenAndKilled) {
   }
 }
 
+// Such a process has no environment for a moment: one look of a few hundred would miss it.
+TEST(Processes, OneThatIsJustBecomingAnotherProgramIsFoundToo) {
+  const std::string entry = "PSCLOUD_TEST_MARK=" + std::to_string(::getpid());
+  SpawnSpec process;
+  process.program = "/bin/sh";
+  process.arguments = {"sh", "-c", R"(exec "$0" -c "$1" "$0" "$1")", "/bin/sh", R"(exec "$0" -c "$1" "$0" "$1")"};
+  process.environment = {entry};
+  const pid_t pid = spawn(process).value();
+  int found = 0;
+  constexpr int kLooks = 20000;
+  for (int look = 0; look < kLooks; ++look) found += has_entry(pid, entry, false) ? 1 : 0;
+  EXPECT_EQ(found, kLooks);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
 TEST(Processes, ProgramsAreFoundAsAShellFindsThem) {
   EXPECT_EQ(find_program("sh", "/nowhere:/bin").value(), "/bin/sh");
   EXPECT_EQ(find_program("./x", "/bin").value(), "./x");

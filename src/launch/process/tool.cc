@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 
 // What a tool writes is a line or a table; more than this is no answer of it.
 constexpr size_t kToolBytesMax = size_t{16} << 20;
+constexpr milliseconds kLookForStop{100};
 
 struct Pipe {
   Fd read;
@@ -53,9 +54,9 @@ Result<pid_t> spawn_tool(const std::vector<std::string>& words, const Pipe& in, 
   return spawn(spec);
 }
 
-// Moves bytes until both outputs have ended; false when time is over or there is too much.
+// Moves bytes until both outputs have ended; false when time is over, a stop is asked for, or there is too much.
 bool converse(Fd in, std::string_view input, const Fd& out, const Fd& err, steady_clock::time_point deadline,
-              ToolOutput& output) {
+              const std::stop_token& stop, ToolOutput& output) {
   const SigpipeBlock quiet;
   ::fcntl(in.get(), F_SETFL, O_NONBLOCK);
   std::array<pollfd, 3> polled = {{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}, {in.get(), POLLOUT, 0}}};
@@ -65,9 +66,10 @@ bool converse(Fd in, std::string_view input, const Fd& out, const Fd& err, stead
       in = Fd();
       polled[2].fd = -1;
     }
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
-    if (left <= 0) return false;
-    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    if (left.count() <= 0 || stop.stop_requested()) return false;
+    if (stop.stop_possible()) left = std::min(left, kLookForStop);
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left.count())) < 0 && errno != EINTR) return false;
     for (const size_t which : {size_t{0}, size_t{1}}) {
       if (polled[which].fd < 0 || polled[which].revents == 0) continue;
       const ssize_t count = ::read(polled[which].fd, buffer, sizeof buffer);
@@ -92,7 +94,7 @@ bool converse(Fd in, std::string_view input, const Fd& out, const Fd& err, stead
 }  // namespace
 
 Result<ToolOutput> run_tool(const std::vector<std::string>& words, std::string_view input,
-                            std::chrono::milliseconds timeout) {
+                            std::chrono::milliseconds timeout, const std::stop_token& stop) {
   const auto deadline = steady_clock::now() + timeout;
   Pipe in = TRY(make_pipe()), out = TRY(make_pipe()), err = TRY(make_pipe());
   const pid_t pid = TRY(spawn_tool(words, in, out, err));
@@ -101,10 +103,11 @@ Result<ToolOutput> run_tool(const std::vector<std::string>& words, std::string_v
   err.write = Fd();
   ToolOutput output;
   // Whatever it has left behind holds its pipes open: with its end it is over in any case.
-  const bool answered = converse(std::move(in.write), input, out.read, err.read, deadline, output);
+  const bool answered = converse(std::move(in.write), input, out.read, err.read, deadline, stop, output);
   if (!answered) ::kill(-pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!answered && stop.stop_requested()) return unavailable("{} was not waited for", words[0]);
   if (!answered) {
     return timed_out("{} has not answered within {} s", words[0],
                      std::chrono::duration_cast<std::chrono::seconds>(timeout).count());

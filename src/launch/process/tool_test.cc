@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace pscloud {
 namespace {
 
@@ -41,6 +43,18 @@ TEST(Tool, ThatHangsIsEndedWithWhatItStarted) {
   const auto output = run_tool({"sh", "-c", "sleep 100 & sleep 100"}, "", milliseconds(200));
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().code, Code::kTimeout);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
+}
+
+TEST(Tool, IsNotWaitedForAfterAStop) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::jthread other([](const std::stop_token& stop) {
+    const auto output = run_tool({"sleep", "100"}, "", seconds(100), stop);
+    ASSERT_FALSE(output);
+    EXPECT_THAT(output.error().message, HasSubstr("was not waited for"));
+  });
+  other.request_stop();
+  other.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
 }
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "launch/agent/agent_message.h"
 #include "launch/rendezvous/rendezvous_file.h"
+#include "net/sigpipe.h"
 
 namespace pscloud {
 namespace {
@@ -44,8 +45,11 @@ void FolderLink::say(const TaskEvent& event) {
     return;
   }
   if (event.kind == TaskEvent::Kind::kLine && lines_ == Lines::kHere) {
+    // The program goes on though nobody reads what it writes any more.
+    const SigpipeBlock quiet;
     FILE* const out = event.is_stderr ? stderr : stdout;
-    fmt::print(out, "{}{}", event.text, event.continues ? "" : "\n");
+    std::fwrite(event.text.data(), 1, event.text.size(), out);
+    if (!event.continues) std::fputc('\n', out);
     std::fflush(out);
     return;
   }

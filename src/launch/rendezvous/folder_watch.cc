@@ -13,6 +13,8 @@ namespace {
 
 // Of one task in one look; the longest message fits.
 constexpr uint64_t kMessageBytesMax = 4 * kAgentLineMax;
+// Of all tasks in one look: the rest waits for the next, which begins where this one ended.
+constexpr uint64_t kLookBytesMax = 4 * kMessageBytesMax;
 // While programs run: servers are to hear of the last worker's end within a second, and it takes two looks, the
 // other by their agent, and some work on the disk.
 constexpr std::chrono::milliseconds kRunningLook{150};
@@ -47,13 +49,17 @@ std::vector<TaskEvent> FolderWatch::look(Now now) {
     for (const std::string& name : *names) {
       if (const auto arrived = folder_file::of_arrival(name)) look_at_arrival(*arrived, now, events);
     }
-    for (const std::string& name : *names) {
-      const auto said = folder_file::of_messages(name);
-      const auto task = said ? tasks_.find(said->task) : tasks_.end();
-      if (task != tasks_.end() && task->second.attempt == said->attempt) {
-        look_at_messages(task->first, task->second, events);
-      }
+    auto each = tasks_.lower_bound(next_);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < tasks_.size() && bytes < kLookBytesMax; ++i, ++each) {
+      if (each == tasks_.end()) each = tasks_.begin();
+      auto& [id, task] = *each;
+      if (!task.attempt || !std::ranges::binary_search(*names, folder_file::messages(id, *task.attempt))) continue;
+      bytes += look_at_messages(id, task, events);
     }
+    if (each == tasks_.end()) each = tasks_.begin();
+    more_ = more_ || bytes >= kLookBytesMax;
+    if (each != tasks_.end()) next_ = each->first;
   }
   for (auto& [id, task] : tasks_) {
     if (!task.ended && task.lost_at && now >= task.lost_at->first) lose(id, task, task.lost_at->second, events);
@@ -83,10 +89,10 @@ void FolderWatch::look_at_arrival(const folder_file::Attempt& attempt, Now now, 
       {.kind = TaskEvent::Kind::kArrived, .task = attempt.task, .host = arrival->host, .address = arrival->address});
 }
 
-void FolderWatch::look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events) {
-  if (task.ended) return;
+uint64_t FolderWatch::look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events) {
+  if (task.ended) return 0;
   const auto text = folder_.read_from(folder_file::messages(id, *task.attempt), task.read_bytes, kMessageBytesMax);
-  if (!text) return;
+  if (!text) return 0;
   more_ = more_ || text->size() == kMessageBytesMax;
   size_t begin = 0;
   for (size_t end = text->find('\n'); end != std::string::npos && !task.ended; end = text->find('\n', begin)) {
@@ -107,6 +113,7 @@ void FolderWatch::look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>
     begin = end + 1;
   }
   task.read_bytes += begin;
+  return begin;
 }
 
 void FolderWatch::look_for_life(Now now, std::vector<TaskEvent>& events) {

@@ -48,7 +48,8 @@ class FolderWatch final : public TaskWatch {
       : folder_(std::move(folder)), job_(std::move(job)), times_(times), look_at_(now), beat_at_(now), life_at_(now) {}
 
   void look_at_arrival(const folder_file::Attempt& attempt, Now now, std::vector<TaskEvent>& events);
-  void look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events);
+  // How many bytes of them were taken.
+  uint64_t look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events);
   void look_for_life(Now now, std::vector<TaskEvent>& events);
   void lose(TaskId id, Task& task, std::string why, std::vector<TaskEvent>& events);
   Result<> order(std::string_view name, bool at_once, const std::string& reason, int code);
@@ -58,6 +59,7 @@ class FolderWatch final : public TaskWatch {
   FolderTimes times_;
   std::map<TaskId, Task> tasks_;
   bool released_ = false;
+  TaskId next_;        // whose messages the next look begins with
   bool more_ = false;  // some messages were not read for their number
   Backoff backoff_;
   Now look_at_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/random.h"
 #include "launch/agent/agent_message.h"
@@ -53,6 +54,41 @@ RC_GTEST_PROP(FolderWatch, TwoWritersInPiecesAreReadLineByLine, ()) {
   std::filesystem::remove_all(parent);
   RC_ASSERT(heard[0] == said[0]);
   RC_ASSERT(heard[1] == said[1]);
+}
+
+// However much many tasks write, a look takes a part of it, and looks go round: nobody waits for ever.
+TEST(FolderWatch, ALookIsBoundedAndLooksGoRound) {
+  constexpr int kTasks = 40;
+  std::string pattern = testing::TempDir() + "pscloud-watch-XXXXXX";
+  const std::string parent = ::mkdtemp(pattern.data());
+  const SharedFolder folder = *SharedFolder::make(parent, "j1");
+  const std::string text(60000, 'x');
+  std::vector<TaskId> tasks;
+  for (int i = 0; i < kTasks; ++i) tasks.push_back({TaskRole::kWorker, i});
+  const auto watch = *FolderWatch::begin(folder, "j1", tasks, {}, {});
+  for (const TaskId task : tasks) {
+    ASSERT_TRUE(folder.write(folder_file::arrival(task, 0), arrival_json({"j1", task, 0, {"10.0.0.1", 1}, "here"})));
+    std::ofstream file(folder.path_of(folder_file::messages(task, 0)));
+    for (int i = 0; i < 20; ++i) {
+      file << agent_line({.kind = TaskEvent::Kind::kLine, .task = task, .text = text}) << '\n';
+    }
+  }
+  std::map<TaskId, int> heard;
+  int looks = 0;
+  for (bool more = true; more; ++looks) {
+    size_t bytes = 0;
+    more = false;
+    for (const TaskEvent& event : watch->look({})) {
+      if (event.kind != TaskEvent::Kind::kLine) continue;
+      more = true;
+      bytes += event.text.size();
+      ++heard[event.task];
+    }
+    EXPECT_LT(bytes, kTasks * 20 * text.size() / 2);
+  }
+  std::filesystem::remove_all(parent);
+  EXPECT_GT(looks, 2);
+  for (const TaskId task : tasks) EXPECT_EQ(heard[task], 20) << task.text();
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <optional>
 
 #include "launch/agent/agent.h"
 #include "launch/process/interrupts.h"
 #include "launch/rendezvous/folder_watch.h"
 #include "launch/supervisor.h"
+#include "net/sigpipe.h"
 
 namespace pscloud {
 namespace {
@@ -26,7 +28,11 @@ constexpr int kCodeFailed = 1;
 constexpr int kCodeMissing = 3;
 constexpr int kCodeInterrupted = 130;
 
-void tell(TaskId task, std::string_view text) { fmt::print(stderr, "pscloud: {}: {}\n", task.text(), text); }
+// Whether or not somebody reads it: fmt::print would throw.
+void tell(TaskId task, std::string_view text) {
+  const SigpipeBlock quiet;
+  std::fputs(fmt::format("pscloud: {}: {}\n", task.text(), text).c_str(), stderr);
+}
 
 int fail_rendezvous(TaskId task, const Error& error) {
   tell(task, error.message);
@@ -62,6 +68,16 @@ int code_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
+int code_of(JobOutcome::Kind kind) {
+  switch (kind) {
+    case JobOutcome::Kind::kDone: return 0;
+    case JobOutcome::Kind::kMissing: return kCodeMissing;
+    case JobOutcome::Kind::kInterrupted: return kCodeInterrupted;
+    case JobOutcome::Kind::kFailed: break;
+  }
+  return kCodeFailed;
+}
+
 // The leader's own process; its task runs in a child of it, because an agent is a process of its own.
 class Leader {
  public:
@@ -83,7 +99,7 @@ class Leader {
     }
     const JobOutcome& outcome = *supervisor_.outcome();
     if (!outcome.message.empty()) tell(self_, outcome.message);
-    return code_;
+    return code_ == 0 ? code_of(outcome.kind) : code_;
   }
 
  private:
@@ -102,13 +118,8 @@ class Leader {
   }
 
   Result<> tell_end(const JobOutcome& outcome) {
-    switch (outcome.kind) {
-      case JobOutcome::Kind::kDone: return watch_.done();
-      case JobOutcome::Kind::kMissing: return watch_.abort(outcome.message, kCodeMissing);
-      case JobOutcome::Kind::kInterrupted: return watch_.abort(outcome.message, kCodeInterrupted);
-      case JobOutcome::Kind::kFailed: break;
-    }
-    return watch_.abort(outcome.message, kCodeFailed);
+    if (outcome.kind == JobOutcome::Kind::kDone) return watch_.done();
+    return watch_.abort(outcome.message, code_of(outcome.kind));
   }
 
   void reap(steady_clock::time_point now) {

@@ -182,7 +182,10 @@ void SwarmBackend::take_end(TaskId id, Task& task, const JsonValue& state, Event
     if (!why.empty() && !why.starts_with(kExitWords)) {
       events.push_back({.kind = TaskEvent::Kind::kLine, .task = id, .text = "pscloud: " + why, .is_stderr = true});
     }
-    task.last = {.kind = TaskEvent::Kind::kExited, .task = id, .code = static_cast<int>(code)};
+    task.last = {.kind = TaskEvent::Kind::kExited,
+                 .task = id,
+                 .code = static_cast<int>(code),
+                 .ended_unix_us = task.stopping ? 0 : parse_unix_us(status["Timestamp"].text())};
     return;
   }
   const std::string reason = word == "orphaned" || word == "shutdown"
@@ -332,7 +335,6 @@ Result<std::vector<std::string>> SwarmBackend::clean(const Plan& plan, Ledger& l
   streams_.reset();
   signals_.reset();
   engine_.reset();
-  keeper_.reset();
   notices_.reset();
   sampler_.reset();
   const std::string& config = options_.machines.ssh_config;
@@ -362,7 +364,7 @@ Result<std::vector<std::string>> SwarmBackend::shell(const Plan& plan, TaskId id
       inside.insert(inside.begin() + 1, {"--host", engine_->address().text});
       return inside;
     }
-    std::vector<std::string> command{"ssh", "-t", where["Status"]["Addr"].text()};
+    std::vector<std::string> command{"ssh", "-t", "--", where["Status"]["Addr"].text()};
     command.insert(command.end(), inside.begin(), inside.end());
     return command;
   }

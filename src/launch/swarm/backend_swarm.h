@@ -9,7 +9,6 @@
 #include "io/http_client_streams.h"
 #include "launch/backend.h"
 #include "launch/swarm/docker_engine.h"
-#include "launch/swarm/machine_keeper.h"
 #include "launch/swarm/node_signals.h"
 #include "launch/swarm/spot_notices.h"
 #include "launch/swarm/swarm_log.h"
@@ -88,7 +87,6 @@ class SwarmBackend final : public Backend {
   SwarmOptions options_;
   std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<HttpStreams> streams_;
-  std::unique_ptr<MachineKeeper> keeper_;  // of machines that end themselves
   std::unique_ptr<SpotNotices> notices_;   // of machines that we know; from start() on
   std::unique_ptr<SwarmSampler> sampler_;  // from start() on
   std::unique_ptr<NodeSignals> signals_;   // from start() on, unless the user does not want it

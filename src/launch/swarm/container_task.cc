@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 
 #include "base/text.h"
@@ -22,6 +23,19 @@ std::string secret_path(const TaskFile& file) {
 }
 
 }  // namespace
+
+int64_t parse_unix_us(const std::string& time) {
+  std::tm parts{};
+  const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (rest == nullptr) return 0;
+  int64_t us = 0;
+  if (*rest == '.') {
+    ++rest;
+    for (int64_t unit = 100000; *rest >= '0' && *rest <= '9'; ++rest, unit /= 10) us += unit * (*rest - '0');
+  }
+  if (std::string_view(rest) != "Z") return 0;
+  return int64_t{::timegm(&parts)} * 1000000 + us;
+}
 
 ContainerTask container_task(const Plan& plan, const ClusterView& view, const PlannedTask& task) {
   const TaskSpec& spec = task.spec;
@@ -107,7 +121,11 @@ Result<std::vector<ContainerTask::File>> container_files(const Plan& plan, uint6
           "{}: {}; the cluster takes files of {} KB at most, larger ones belong into the image or on a volume", path,
           content.error().message, bytes_max / 1000);
     }
-    files.push_back({fmt::format("{}/{}", kContainerFiles, fs::path(path).filename().string()), *std::move(content)});
+    std::string target = fmt::format("{}/{}", kContainerFiles, fs::path(path).filename().string());
+    if (std::ranges::find(files, target, &ContainerTask::File::path) != files.end()) {
+      return invalid("{}: another file is called so, too, and both would be {}", path, target);
+    }
+    files.push_back({std::move(target), *std::move(content)});
   }
   return files;
 }

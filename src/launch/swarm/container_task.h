@@ -8,6 +8,9 @@
 
 namespace pscloud {
 
+// A time as engines and clusters say it, "2026-11-18T06:37:00.123456789Z", in microseconds since 1970; 0 if it is none.
+int64_t parse_unix_us(const std::string& time);
+
 // A task as a container of its image, which stays as it is: what the user says is behind the image's own ENTRYPOINT,
 // and if he says nothing the image's own CMD is. Addresses are known before anything runs. Pure.
 struct ContainerTask {

@@ -20,6 +20,7 @@ constexpr const char* kTlsPort = "2376";
 constexpr uint64_t kPemBytesMax = 1 << 20;
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
 constexpr std::chrono::seconds kWorkStall{600};  // without a word
+constexpr std::string_view kCreate = "/create";
 
 Result<EngineAddress> tcp_engine(EngineAddress engine, std::string_view rest) {
   while (rest.ends_with('/')) rest.remove_suffix(1);
@@ -124,7 +125,13 @@ Result<JsonValue> DockerEngine::post(const std::string& path, std::string_view b
   request.headers = headers;
   request.headers.emplace_back("content-type", "application/json");
   request.body = body;
-  const HttpResponse answer = TRY(send(request));
+  const HttpResponse answer = TRY(client_.send(request));
+  if (answer.status == 409 && answer.tries > 1 && path.ends_with(kCreate)) {
+    // Names are the job's own: what is there already was made by a try whose answer did not come.
+    const JsonValue wanted = TRY(JsonValue::parse(body));
+    return get(path.substr(0, path.size() - kCreate.size()) + "/" + wanted["Name"].text());
+  }
+  if (answer.status >= 400) return engine_error(address_.text, request, address_.url, answer);
   if (answer.body.empty()) return JsonValue();
   return JsonValue::parse(answer.body).at(fmt::format("the Docker engine at {}: {}", address_.text, path));
 }

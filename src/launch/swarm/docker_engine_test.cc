@@ -91,6 +91,24 @@ TEST_F(DockerEngineTest, ErrorsHaveTheEnginesOwnWords) {
   EXPECT_THAT(engine.load_image("tar").error().message, HasSubstr("no space left"));
 }
 
+// The engine had made it, and its answer was lost: it is found by its name.
+TEST_F(DockerEngineTest, WhatAFirstTryHasMadeIsTaken) {
+  int posts = 0;
+  ScriptedHttpServer server(
+      [&](const std::string& request) {
+        if (request.starts_with("GET /services/mine ")) return ScriptedHttpServer::text(200, R"({"ID":"s1"})");
+        return ++posts == 1 ? ScriptedHttpServer::text(503, "")
+                            : ScriptedHttpServer::text(409, R"({"message":"conflict"})");
+      },
+      folder_ + "/sock");
+  DockerEngine engine(find_engine("unix://" + folder_ + "/sock").value());
+  const auto made = engine.post("/services/create", R"({"Name":"mine"})");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ((*made)["ID"].text(), "s1");
+  // One that was there before the first try is another's.
+  EXPECT_FALSE(engine.post("/services/create", R"({"Name":"mine"})"));
+}
+
 TEST_F(DockerEngineTest, LogsInToRegistriesAsTheUserHas) {
   ::setenv("DOCKER_CONFIG", folder_.c_str(), 1);
   EXPECT_EQ(registry_auth("r.example").value(), "e30=");                           // {}

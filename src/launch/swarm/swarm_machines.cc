@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "launch/backend.h"
+#include "launch/cloud/machine_keeper.h"
 #include "launch/host/ssh_connection.h"
 #include "launch/swarm/ssh_dial.h"
 
@@ -16,7 +17,6 @@ namespace pscloud {
 namespace {
 
 constexpr size_t kEnginesAtOnce = 32;
-constexpr int kIdleMax = 30 * 86400;
 
 SshOptions ssh_by(const std::string& config) {
   SshOptions options;
@@ -41,10 +41,7 @@ Result<SwarmMachines> read_swarm_machines(const Cluster& cluster) {
   if (machines.find(machines.manager) == nullptr) {
     return invalid("swarm:manager={}: it is the name of one of the hosts of the cluster file", machines.manager);
   }
-  const std::string idle = option_of(cluster, "idle");
-  if (!idle.empty() && !parse_number(idle, 1, kIdleMax, machines.idle_s)) {
-    return invalid("swarm:idle={}: a number of seconds", idle);
-  }
+  TRY(idle_of(cluster));
   return machines;
 }
 

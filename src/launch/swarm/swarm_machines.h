@@ -16,7 +16,6 @@ struct SwarmMachines {
   std::vector<Host> hosts;  // none: only the engine of a manager is known
   std::string manager;      // the name of one
   std::string ssh_config;   // a file for ssh -F
-  int idle_s = 0;           // they end themselves after so long without a word; 0: they do not
 
   bool known() const { return !hosts.empty(); }
   // nullptr if there is none of that name.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/cloud/machine_keeper.h"
 #include "launch/swarm/swarm_spec.h"
 
 namespace pscloud {
@@ -36,12 +37,13 @@ TEST(SwarmMachines, AreTheHostsOfAClusterFileThatNamesAManager) {
   EXPECT_TRUE(machines.known());
   EXPECT_EQ(machines.find("worker-0")->address, "54.1.1.2");
   EXPECT_EQ(machines.find("worker-1"), nullptr);
-  EXPECT_EQ(machines.idle_s, 3600);
+  EXPECT_EQ(idle_of(cluster_of_two()).value(), 3600);
   EXPECT_FALSE(read_swarm_machines(Cluster()).value().known());
 }
 
 TEST(SwarmMachines, WhatDoesNotFitIsRefused) {
   Cluster cluster = cluster_of_two();
+  cluster.target = "swarm";
   cluster.options[0].second = "worker-7";
   EXPECT_THAT(refusal(cluster), HasSubstr("swarm:manager=worker-7"));
   cluster.options[0].second = "server-0";

@@ -2,15 +2,72 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/base64.h"
 #include "base/json_value.h"
+#include "launch/backend.h"
+#include "launch/swarm/container_task.h"
 
 namespace pscloud {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+
+TEST(ContainerFiles, TwoOfOneNameAreRefused) {
+  std::string pattern = testing::TempDir() + "pscloud-files-XXXXXX";
+  const std::string folder = ::mkdtemp(pattern.data());
+  Plan plan;
+  for (const char* each : {"a", "b"}) {
+    std::filesystem::create_directory(folder + "/" + each);
+    plan.files.push_back(folder + "/" + each + "/train.py");
+    std::ofstream(plan.files.back()) << each;
+  }
+  EXPECT_THAT(container_files(plan, 1000).error().message, HasSubstr("b/train.py: another file is called so"));
+  plan.files.pop_back();
+  EXPECT_EQ(container_files(plan, 1000)->size(), 1u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SwarmPreview, ShowsAllThatIsMadeWithoutSecrets) {
+  Job job;
+  job.run = "clicks";
+  RoleSpec role;
+  role.role = TaskRole::kWorker;
+  role.count = 2;
+  role.image = "team/trainer:1";
+  role.commands = {{"train"}};
+  job.roles = {role};
+  job.secrets = {{.name = "secrets/TOKEN", .content = "very secret", .variable = "TOKEN_FILE"}};
+  job.files = {"train.py"};
+  Cluster cluster;
+  cluster.target = "swarm";
+  const Plan plan = make_plan(job, cluster, "j0123456789a").value();
+  const std::string text = make_backend(cluster, "").value()->preview(plan).value();
+  std::vector<std::string> names;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) names.push_back((*JsonValue::parse(line))["Name"].text());
+  const std::string begin = "clicks-j0123456789a-";
+  EXPECT_THAT(names, ElementsAre(begin + "network", begin + "config-1", begin + "secret-2", begin + "worker-0",
+                                 begin + "worker-1", begin + "engine-call", begin + "call-1"));
+  EXPECT_THAT(text, Not(HasSubstr(base64("very secret"))));
+  EXPECT_THAT(text, HasSubstr("/run/pscloud/train.py"));
+}
+
+TEST(ParseUnixUs, ReadsTheTimesOfEngines) {
+  EXPECT_EQ(parse_unix_us("2026-11-18T06:37:00Z"), 1794983820000000);  // date -u -d 2026-11-18T06:37:00Z +%s
+  EXPECT_EQ(parse_unix_us("2026-11-18T06:37:00.123456789Z"), 1794983820123456);
+  EXPECT_EQ(parse_unix_us("2026-11-18T06:37:00.5Z"), 1794983820500000);
+  for (const char* wrong : {"", "soon", "2026-11-18", "2026-11-18T06:37:00"})
+    EXPECT_EQ(parse_unix_us(wrong), 0) << wrong;
+}
 
 Plan swarm_plan() {
   Job job;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "launch/bundle/image_archive.h"
 #include "launch/cloud/user_data.h"
@@ -45,13 +46,33 @@ Result<std::string> SwarmBackend::preview(const Plan& plan) {
   }
   const ClusterView view = view_of(plan, places);
   std::string text;
+  if (!options_.host_network) text += swarm_network_json(plan) + "\n";
+  // As make_files() counts and names them; what is in them is not shown.
+  std::map<std::string, SwarmFile> files;
+  const auto file_of = [&](const std::string& kind, const std::string& content, const std::string& path) {
+    SwarmFile& known = files[kind + content];
+    if (known.name.empty()) {
+      known = {"ID", swarm_name(plan, fmt::format("{}-{}", kind, files.size())), ""};
+      text += swarm_data_json(plan, known.name, "") + "\n";
+    }
+    return SwarmFile{known.id, known.name, path};
+  };
+  std::vector<SwarmFile> configs;
+  for (const std::string& file : plan.files) {
+    const std::string name = std::filesystem::path(file).filename().string();
+    configs.push_back(file_of("config", file, fmt::format("{}/{}", kContainerFiles, name)));
+  }
   for (const PlannedTask& task : plan.tasks) {
     const ContainerTask container = container_task(plan, view, task);
     std::vector<SwarmFile> secrets;
-    for (const auto& file : container.secrets) secrets.push_back({"SECRET", "SECRET", file.path});
-    text += swarm_service_json(plan, task, container, options_, places[container.name], secrets, {}) + "\n";
+    for (const auto& file : container.secrets) secrets.push_back(file_of("secret", file.content, file.path));
+    text += swarm_service_json(plan, task, container, options_, places[container.name], secrets, configs) + "\n";
   }
-  return text;
+  if (options_.socket.empty()) return text;
+  // What NodeSignals makes on a node when a program there is to hear a signal.
+  const SwarmFile program{"ID", swarm_name(plan, "engine-call"), "/pscloud-engine-call"};
+  text += swarm_data_json(plan, program.name, "") + "\n";
+  return text + swarm_call_json(plan, "call-1", "NODE", "IMAGE", program, options_.socket, {}) + "\n";
 }
 
 // `kind`: "secret" or "config".
@@ -118,7 +139,6 @@ Result<> SwarmBackend::start(const Plan& plan, Ledger& ledger) {
   TRY(connect());
   plan_ = &plan;
   if (options_.machines.known()) {
-    if (options_.machines.idle_s > 0) keeper_ = std::make_unique<MachineKeeper>(options_.machines);
     TRY(bring_own_image(plan));
     notices_ = std::make_unique<SpotNotices>(options_.machines.ssh_config);
     for (const PlannedTask& task : plan.tasks) {
@@ -158,7 +178,6 @@ Result<> SwarmBackend::restart(const Plan& plan, const PlannedTask& task, const 
   }
   if (options_.machines.find(host.name) == nullptr) {
     options_.machines.hosts.push_back(host);
-    if (keeper_) keeper_->add(host);
   }
   Plan one = plan;
   one.tasks = {task};
