@@ -18,18 +18,22 @@ int exit_code(Code code) {
   return kExitFailed;
 }
 
+// Not by fmt::print, which throws if nobody takes it: what has to be undone would not be.
+void say(std::string_view text) { std::fputs(fmt::format("pscloud: {}\n", escape_controls(text)).c_str(), stderr); }
+
 int fail(const Error& error) {
-  fmt::print(stderr, "pscloud: {}\n", escape_controls(error.message));
+  say(error.message);
   return exit_code(error.code);
 }
 
 int fail_interrupted() {
-  fmt::print(stderr, "pscloud: interrupted\n");
+  say("interrupted");
   return kExitInterrupted;
 }
 
 int fail_usage(std::string_view message, std::string_view hint) {
-  fmt::print(stderr, "pscloud: {}\n  {}\n", escape_controls(message), hint);
+  say(message);
+  std::fputs(fmt::format("  {}\n", hint).c_str(), stderr);
   return kExitUsage;
 }
 

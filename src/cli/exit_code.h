@@ -15,6 +15,9 @@ inline constexpr int kExitInterrupted = 130;
 
 int exit_code(Code code);
 
+// Writes "pscloud: text" to stderr, on one line. If that is gone nobody can be told: it is no error.
+void say(std::string_view text);
+
 // Writes "pscloud: message" to stderr, on one line; returns the exit code of the error.
 int fail(const Error& error);
 

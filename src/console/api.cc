@@ -81,7 +81,7 @@ HttpReply Api::answer_run(const HttpCall& call, const std::string& run, const st
   if (acts) {
     const auto state = begin_stop(options_, *folder);
     if (!state) return error_reply(state.error());
-    if (rest == "/cleanup") options_.cleanup_asked();
+    if (rest == "/cleanup") options_.cleanup_asked(folder->name());
     JsonWriter json;
     return json_reply(json.begin_object().field("state", *state).end_object().text(), 202);
   }

@@ -13,10 +13,11 @@ struct ApiOptions {
   std::string token;  // who has it may do everything
   std::string version;
   bool controller = false;  // it looks after runs itself
+  std::string run = {};     // the one that it looks after, which Paddle's paths mean; empty: they mean the newest
   // Begins to remove what a run has left whose launcher was killed, and does not wait for it.
   std::function<Result<>(const std::string& run)> clean;
   // Somebody has asked for the end of a run and of all that was made for it.
-  std::function<void()> cleanup_asked = [] {};
+  std::function<void(const std::string& run)> cleanup_asked = [](const std::string&) {};
 };
 
 // The API of docs/controller.md, and the page that uses it. It keeps nothing: what it tells stands in the folders of

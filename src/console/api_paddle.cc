@@ -62,12 +62,13 @@ HttpReply save_data(const RunFolder& folder, const std::string& body) {
   return paddle_text(200, "DATA SAVED!");
 }
 
-// The one that is asked for, or else the newest.
-Result<RunFolder> choose_run(const std::string& runs, const HttpCall& call) {
-  if (const std::string* name = call.find_query("run")) return find_run(runs, *name);
-  const std::vector<RunEntry> entries = list_runs(runs);
+// The one that is asked for, or else that of this controller, or else the newest.
+Result<RunFolder> choose_run(const ApiOptions& options, const HttpCall& call) {
+  if (const std::string* name = call.find_query("run")) return find_run(options.runs, *name);
+  if (!options.run.empty()) return find_run(options.runs, options.run);
+  const std::vector<RunEntry> entries = list_runs(options.runs);
   if (entries.empty()) return not_found("there is no run");
-  return find_run(runs, entries.front().name);
+  return find_run(options.runs, entries.front().name);
 }
 
 }  // namespace
@@ -82,13 +83,13 @@ HttpReply paddle_reply(const ApiOptions& options, const HttpCall& call) {
   const bool cleans = posts && call.path == "/cleanup";
   const bool saves = posts && call.path == "/save_data";
   if (!reads_log && !lists && !tells && !cleans && !saves) return paddle_text(404, "NO ACTION FOUND");
-  auto folder = choose_run(options.runs, call);
+  auto folder = choose_run(options, call);
   if (!folder) return paddle_text(404, folder.error().message + "\n");
   if (lists) return list_logs(*folder);
   if (saves) return save_data(*folder, call.body);
   if (cleans) {
     const auto state = begin_stop(options, *folder);
-    options.cleanup_asked();
+    options.cleanup_asked(folder->name());
     return state ? paddle_text(200, "cleanup in progress") : error_reply(state.error());
   }
   const auto path = find_paddle_log(*folder, tells ? "master.log" : call.path.substr(kLog.size()));

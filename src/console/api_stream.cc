@@ -22,7 +22,8 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{100};
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::chrono::seconds kStateEvery{1};
-constexpr std::chrono::seconds kAliveEvery{10};
+// One that comes late, or is lost with a break of the connection, does no harm.
+constexpr std::chrono::seconds kAliveEvery = HttpServer::kStreamTime / 3;
 
 struct FollowedLog {
   std::string task;
@@ -50,10 +51,12 @@ class RunStream {
       const auto now = steady_clock::now();
       if (over ? !more : now >= state_at_) add_state(now);
       if (over && !more) add_event("end", "{}");
-      if (events_.empty() && now >= alive_at_) events_ = ": alive\n\n";
-      if (!events_.empty()) alive_at_ = now + kAliveEvery;
+      if (events_.empty() && quiet_ >= kAliveEvery) events_ = ": alive\n\n";
+      if (!events_.empty()) quiet_ = {};
       if (!out.write(events_) || (over && !more)) return;
-      if (!out.pause(more ? kLookAgain : kLookEvery)) return;
+      const auto pause = more ? kLookAgain : kLookEvery;
+      if (!out.pause(pause)) return;
+      quiet_ += pause;
     }
   }
 
@@ -108,7 +111,7 @@ class RunStream {
   std::string events_;
   std::string state_;
   steady_clock::time_point state_at_;
-  steady_clock::time_point alive_at_;
+  std::chrono::milliseconds quiet_{};  // since the last that was written
 };
 
 Result<std::vector<FollowedLog>> choose_logs(const RunFolder& folder, const HttpCall& call) {

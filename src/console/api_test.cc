@@ -28,12 +28,20 @@ class KeptStream final : public HttpStream {
  public:
   bool write(std::string_view bytes) override {
     text += bytes;
+    if (!bytes.empty()) silence = {};
     return true;
   }
-  bool pause(std::chrono::milliseconds) override { return ++pauses < 100; }
+  // Does not: what a stream does over time is seen at once.
+  bool pause(std::chrono::milliseconds time) override {
+    silence += time;
+    longest_silence = std::max(longest_silence, silence);
+    return ++pauses < 100;
+  }
 
   std::string text;
   int pauses = 0;
+  std::chrono::milliseconds silence{};
+  std::chrono::milliseconds longest_silence{};
 };
 
 class ApiTest : public testing::Test {
@@ -75,6 +83,16 @@ class ApiTest : public testing::Test {
     auto folder = RunFolder::create(home_ + "/runs", run, true, files);
     ASSERT_TRUE(folder) << folder.error().message;
     if (state.ended()) folder->settle();
+  }
+  // One whose launcher is there as long as the folder is kept.
+  RunFolder make_watched_run(const std::string& run) {
+    const auto files = [&](const std::string&) -> Result<std::map<std::string, std::string>> {
+      return std::map<std::string, std::string>{
+          {"state.json", run_state_json(state_of(run, RunState::Step::kRunning))}};
+    };
+    auto folder = RunFolder::create(home_ + "/runs", run, true, files);
+    EXPECT_TRUE(folder) << folder.error().message;
+    return *std::move(folder);
   }
   void make_run(const std::string& run) { make_run(run, state_of(run, RunState::Step::kFailed)); }
 
@@ -343,6 +361,18 @@ TEST_F(ApiTest, AStreamTellsAllOfARunThatIsOver) {
   EXPECT_TRUE(kept.text.ends_with("event: end\ndata: {}\n\n"));
   EXPECT_EQ(kept.pauses, 0);
   EXPECT_EQ(get("/api/runs/a/stream", {{"from", "middle"}}).status, 400);
+}
+
+// A server cuts off what is silent, and a page takes it for broken.
+TEST_F(ApiTest, AStreamOfARunInWhichNothingHappensSaysThatItIsAlive) {
+  const auto folder = make_watched_run("a");
+  const HttpReply reply = get("/api/runs/a/stream");
+  ASSERT_TRUE(reply.stream) << reply.body;
+  KeptStream kept;
+  reply.stream(kept);
+  EXPECT_GT(kept.longest_silence, std::chrono::seconds(1));
+  EXPECT_LT(kept.longest_silence, HttpServer::kStreamTime / 2);
+  EXPECT_THAT(kept.text, HasSubstr(": alive\n\n"));
 }
 
 TEST_F(ApiTest, APostNeedsTheMarkAndNoForeignOrigin) {

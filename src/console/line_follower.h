@@ -9,7 +9,8 @@
 
 namespace pscloud {
 
-// Reads what is appended to a file, line by line. The file may not be there yet. One thread.
+// Reads what is appended to a file, line by line. The file may not be there yet; and it may be replaced by another that
+// has fewer of its lines, its last among them, and goes on from there (launch/sample_file.h). One thread.
 class LineFollower {
  public:
   enum class From : uint8_t { kStart, kEnd };  // kEnd: where the line that is being written begins
@@ -24,6 +25,9 @@ class LineFollower {
 
  private:
   bool open();
+  bool is_replaced() const;
+  void go_on_in_new_file();
+  std::string last_line();  // that was given, or was passed over, with its end
 
   const std::string path_;
   Fd file_;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launch/sample_file.h"
+
 namespace pscloud {
 namespace {
 
@@ -59,6 +61,29 @@ TEST_F(LineFollowerTest, FromTheEndMeansTheLineThatIsBeingWritten) {
   LineFollower follower(path_, LineFollower::From::kEnd);
   append("w\n");
   EXPECT_THAT(read(follower), ElementsAre("new"));
+}
+
+// The file of samples is thinned out when it is large.
+TEST_F(LineFollowerTest, AFileThatIsReplacedByAThinnerOneIsFollowedOn) {
+  SampleFile samples(path_, 2000);
+  const auto row = [](int i) { return "1700000000" + std::to_string(100 + i) + ",worker-0,loss," + std::to_string(i); };
+  LineFollower follower(path_, LineFollower::From::kEnd);
+  std::vector<std::string> wanted;
+  std::vector<std::string> got;
+  const auto take = [&] {
+    do {
+      const auto lines = read(follower);
+      got.insert(got.end(), lines.begin(), lines.end());
+    } while (more_);
+  };
+  for (int i = 0; i < 400; ++i) {
+    wanted.push_back(row(i));
+    ASSERT_TRUE(samples.append(row(i) + "\n"));
+    if (i % 7 == 0) take();  // mostly some came before it was replaced, and some after
+  }
+  take();
+  EXPECT_LT(std::filesystem::file_size(path_), 2100u);  // it was thinned more than once
+  EXPECT_EQ(got, wanted);
 }
 
 TEST_F(LineFollowerTest, NothingIsLostOfWhatIsTooMuchAtOnce) {

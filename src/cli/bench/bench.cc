@@ -18,7 +18,7 @@ struct BenchVerb {
   const char* help;
   void (*add)(CLI::App& verb, Action& action);
 };
-constexpr BenchVerb kVerbs[] = {
+constexpr BenchVerb kBenchVerbs[] = {
     {"adder", "large dense pushes and pulls, every value checked", add_bench_adder},
     {"sparse", "push_pull of many single keys of a large table", add_bench_sparse},
     {"rpc", "small pulls: round trips, and how many a second", add_bench_rpc},
@@ -28,7 +28,7 @@ constexpr BenchVerb kVerbs[] = {
 }  // namespace
 
 void add_bench(CLI::App& verb, Action& action) {
-  for (const BenchVerb& bench : kVerbs) {
+  for (const BenchVerb& bench : kBenchVerbs) {
     bench.add(*verb.add_subcommand(bench.name, bench.help)->group("Verbs"), action);
   }
   // Not for people: the process at the other end of a raw socket.

@@ -63,8 +63,6 @@ class AdderRuns {
   std::optional<AdderSteps> steps_;
 };
 
-void say_adder(std::string_view text) { fmt::print(stderr, "pscloud: {}\n", escape_controls(text)); }
-
 // Empty if there is a program that shows the steps here.
 std::string how_to_get_tensorboard() {
   return find_program("tensorboard", own_variable("PATH")) ? "" : "; `python3 -m pip install tensorboard` gets it";
@@ -74,11 +72,11 @@ void AdderRuns::open_steps(const std::string& variant, const std::string& run_fo
   steps_.reset();
   if (tensorboard_.empty()) {
     tensorboard_ = flags_.tensorboard.empty() ? run_folder + "/tensorboard" : flags_.tensorboard;
-    say_adder(fmt::format("each step: `tensorboard --logdir {}`, then http://localhost:6006/{}", tensorboard_,
-                          how_to_get_tensorboard()));
+    say(fmt::format("each step: `tensorboard --logdir {}`, then http://localhost:6006/{}", tensorboard_,
+                    how_to_get_tensorboard()));
   }
   auto steps = AdderSteps::create(flags_, tensorboard_ + "/" + variant, unix_s_now());
-  if (!steps) return say_adder(steps.error().message);
+  if (!steps) return say(steps.error().message);
   steps_.emplace(*std::move(steps));
 }
 
@@ -87,7 +85,7 @@ AdderGather::OnStep AdderRuns::steps_to_tensorboard() {
     if (!steps_) return;
     const auto written = steps_->write(unix_s_now(), sample, split);
     if (written) return;
-    say_adder(written.error().message);
+    say(written.error().message);
     steps_.reset();
   };
 }
@@ -139,7 +137,7 @@ int AdderRuns::run_peer(const AdderPeer& peer) {
     if (ended) end = *ended;
     if (!ended) unreachable = ended.error();
   };
-  if (!options.plan) say_adder(fmt::format("runs the adder of {}", peer.name));
+  if (!options.plan) say(fmt::format("runs the adder of {}", peer.name));
   const int code = run_job(std::move(job), options);
   if (unreachable) return fail(*unreachable);
   if (!end || code == kExitInterrupted) return code;
@@ -234,7 +232,7 @@ int AdderRuns::run() {
   }
   if (launch_.run.plan) return kExitDone;
   launch_.json ? print_json() : print_text();
-  if (code() != kExitDone) say_adder("not every adder came to its end with the right values");
+  if (code() != kExitDone) say("not every adder came to its end with the right values");
   return code();
 }
 

@@ -48,6 +48,16 @@ TEST(AdderReport, TheRateCountsBothDirectionsOfAllWorkers) {
   EXPECT_THAT(adder_json(flags, outcome_of(2)), HasSubstr("\"gb_per_s\":5,"));
 }
 
+TEST(AdderReport, TheRateIsThatOfAllUntilTheLastIsDone) {
+  AdderFlags flags;
+  flags.plan.size_mb = 100;
+  AdderOutcome outcome = outcome_of(2);
+  outcome.samples[1][0].iteration_ms = 160;
+  outcome.samples[1][1].iteration_ms = 240;
+  // 2 x 100 MB x 6 iterations in 160 + 240 + 80 ms.
+  EXPECT_THAT(adder_json(flags, outcome), HasSubstr("\"gb_per_s\":2.5,"));
+}
+
 TEST(AdderReport, WhatIsUnknownIsNullOrLeftOut) {
   AdderFlags flags;
   flags.plan.sync = false;

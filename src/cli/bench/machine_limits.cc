@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/vector_clones.h"
 
 namespace pscloud {
 namespace {
@@ -41,6 +42,8 @@ void* map(size_t bytes) {
   return data;
 }
 
+// In the widest vectors that the processor has, as the server adds.
+PSCLOUD_VECTOR_CLONES
 void add(float* __restrict target, const float* __restrict source, size_t count) {
   for (size_t i = 0; i < count; ++i) target[i] += source[i];
   keep(target);

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLauncherLog = "launcher.log";
 constexpr size_t kPiece = 1 << 20;
 constexpr int kTakeDownTries = 3;
 constexpr std::chrono::seconds kToEndOthers{600};
@@ -31,29 +32,51 @@ Result<> copy_up(const std::string& path, const std::string& uri, FileStore& sto
   return output->commit();
 }
 
+// All that the run has written, by their names below it.
+std::vector<std::string> files_below(const fs::path& run) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto each = fs::recursive_directory_iterator(run, error); !error && each != fs::end(each);
+       each.increment(error)) {
+    const std::string name = each->path().lexically_relative(run).string();
+    std::error_code gone;
+    if (each->is_regular_file(gone) && name != "lock" && name != "open") names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 ClusterEnd::ClusterEnd(const CloudCharge& charge, const std::string& run_folder, KeepAlive& keep_alive)
     : charge_(charge),
       run_folder_(run_folder),
       keep_alive_(keep_alive),
-      log_(::open((run_folder + "/launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
+      log_(::open(fmt::format("{}/{}", run_folder, kLauncherLog).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+                  0600)) {}
 
 void ClusterEnd::save_logs() {
   if (charge_.logs_to.empty()) return;
-  const fs::path run(run_folder_);
+  const std::vector<std::string> names = files_below(run_folder_);
+  std::vector<std::string> failed = save(names);
+  // What passes has passed by then: all others were tried.
+  if (!failed.empty()) failed = save(failed);
+  if (!failed.empty()) say(fmt::format("not saved: {}", fmt::join(failed, ", ")));
+  say(fmt::format("{} files of the run are in {}", names.size() - failed.size(), charge_.logs_to));
+}
+
+std::vector<std::string> ClusterEnd::save(const std::vector<std::string>& names) {
   const auto there = make_s3_store(charge_variables(charge_));
-  size_t saved = 0;
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(run, error)) {
-    const std::string name = fs::relative(entry.path(), run, error).string();
-    if (!entry.is_regular_file(error) || name == "lock" || name == "open") continue;
+  const std::string run = fs::path(run_folder_).filename().string();
+  std::vector<std::string> failed;
+  for (const std::string& name : names) {
+    keep_alive_.beat(std::chrono::steady_clock::now());
     const auto copied =
-        copy_up(entry.path().string(), fmt::format("{}/{}/{}", charge_.logs_to, run.filename().string(), name), *there);
-    if (!copied) return say(fmt::format("the logs are not saved: {}", copied.error().message));
-    ++saved;
+        copy_up(fmt::format("{}/{}", run_folder_, name), fmt::format("{}/{}/{}", charge_.logs_to, run, name), *there);
+    if (copied) continue;
+    failed.push_back(name);
+    say(copied.error().message);
   }
-  say(fmt::format("{} files of the run are in {}", saved, charge_.logs_to));
+  return failed;
 }
 
 void ClusterEnd::end_others() {
@@ -66,6 +89,8 @@ void ClusterEnd::end_others() {
 }
 
 void ClusterEnd::end_own() {
+  // With the story of the end so far; there is nobody to tell the rest.
+  if (!charge_.logs_to.empty()) save({kLauncherLog});
   if (const auto left = end_own_machine(charge_, options(kToEndOwn)); !left) {
     say(fmt::format("{}; the machine powers itself off", left.error().message));
     keep_alive_.end_machine();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fd.h"
 #include "launch/agent/keep_alive.h"
@@ -16,7 +17,8 @@ class ClusterEnd {
   // `keep_alive` is for this machine, which must outlive the others.
   ClusterEnd(const CloudCharge& charge, const std::string& run_folder, KeepAlive& keep_alive);
 
-  // Copies what the run has written, its logs and state, to where it shall be when this machine is gone.
+  // Copies what the run has written, its logs and state, to where it shall be when this machine is gone. What cannot be
+  // copied is named, and the rest is.
   void save_logs();
   // All machines but this one. What fails is tried again; the machines' own watches end what cannot be ended here.
   void end_others();
@@ -24,6 +26,8 @@ class ClusterEnd {
   void end_own();
 
  private:
+  // Those that could not be.
+  std::vector<std::string> save(const std::vector<std::string>& names);
   TakeDownOptions options(std::chrono::seconds timeout);
   void say(std::string_view line);
 

@@ -17,6 +17,7 @@
 #include "launch/cloud/cloud_folder.h"
 #include "launch/cloud/cloud_sweep.h"
 #include "launch/cloud/machine_wait.h"
+#include "launch/cloud/ssh_door.h"
 
 namespace pscloud {
 namespace {
@@ -44,36 +45,17 @@ struct AccountCluster {
 
 Result<std::map<std::string, AccountCluster>> ask_account(const ListCommand& command) {
   AwsApi api = TRY(AwsApi::open({.region = command.region, .endpoint = command.endpoint}));
-  Ec2Form form;
-  form.filter("tag-key", {"pscloud:id"});
   std::map<std::string, AccountCluster> found;
-  const auto take = [&](const XmlElement& item, int machines) {
-    std::map<std::string, std::string> tags;
-    if (const XmlElement* set = item.child("tagSet")) {
-      for (const XmlElement& tag : set->children) tags[tag.text_of("key")] = tag.text_of("value");
-    }
-    AccountCluster& cluster = found[tags["pscloud:id"]];
-    cluster.name = tags["pscloud:cluster"];
-    cluster.owner = tags["pscloud:owner"];
-    cluster.machines += machines;
-  };
-  for (const XmlElement& reservation : TRY(api.list("DescribeInstances", "reservationSet", form))) {
-    const XmlElement* set = reservation.child("instancesSet");
-    if (set == nullptr) continue;
-    for (const XmlElement& item : set->children) {
-      const XmlElement* state = item.child("instanceState");
-      if (state != nullptr && state->text_of("name") != "terminated") take(item, 1);
-    }
-  }
-  for (const auto& [action, list] : {std::pair("DescribeSubnets", "subnetSet"),
-                                     {"DescribeSecurityGroups", "securityGroupInfo"},
-                                     {"DescribeKeyPairs", "keySet"}}) {
-    for (const XmlElement& item : TRY(api.list(action, list, form))) take(item, 0);
+  for (const TaggedThing& thing : TRY(list_account(api))) {
+    AccountCluster& cluster = found[thing.cloud_id];
+    cluster.name = thing.cluster;
+    cluster.owner = thing.owner;
+    if (thing.kind == "instances") ++cluster.machines;
   }
   return found;
 }
 
-int list_account(const ListCommand& command) {
+int show_account(const ListCommand& command) {
   const auto found = ask_account(command);
   if (!found) return fail(found.error());
   JsonWriter json;
@@ -92,7 +74,7 @@ int list_account(const ListCommand& command) {
 }
 
 int run_list(const ListCommand& command) {
-  if (command.account) return list_account(command);
+  if (command.account) return show_account(command);
   const auto clusters = find_clusters_folder();
   if (!clusters) return fail(clusters.error());
   JsonWriter json;
@@ -165,7 +147,18 @@ int run_show(const ShowCommand& command) {
   return kExitDone;
 }
 
-int run_keep(const ShowCommand& command) {
+struct KeepCommand {
+  std::string name;
+  bool moves = false;    // the door for ssh
+  std::string ssh_from;  // to there; empty: to this machine's address
+};
+
+int run_keep(const KeepCommand& command) {
+  if (command.moves) {
+    const auto block = move_ssh_door(command.name, command.ssh_from);
+    if (!block) return fail(block.error());
+    fmt::print("{}: ssh from {}, and from nowhere else\n", command.name, *block);
+  }
   const auto folder = open_cloud_folder(command.name);
   if (!folder) return fail(folder.error());
   const auto state = read_cloud_state(*folder);
@@ -174,6 +167,12 @@ int run_keep(const ShowCommand& command) {
   for (const CloudMachine& machine : state->machines) hosts.push_back(host_of_machine(*folder, *state, machine));
   const std::vector<std::string> wrong = keep_machines(hosts, folder->path("ssh_config"));
   for (const std::string& line : wrong) fmt::print(stderr, "pscloud: {}\n", escape_controls(line));
+  if (!wrong.empty()) {
+    fmt::print(stderr,
+               "  ssh is let in from {} only: if this machine has another address by now, `pscloud cluster keep {} "
+               "--ssh-from`\n",
+               state->plan.ssh_from, command.name);
+  }
   if (wrong.empty()) {
     fmt::print("{}: {} machines go on for {} at least\n", command.name, hosts.size(),
                duration_text(state->plan.idle_s));
@@ -200,9 +199,17 @@ void add_cluster_show(CLI::App& verb, Action& action) {
 }
 
 void add_cluster_keep(CLI::App& verb, Action& action) {
-  const auto command = std::make_shared<ShowCommand>();
+  const auto command = std::make_shared<KeepCommand>();
   verb.add_option("name", command->name, "`pscloud cluster ls` lists them")->type_name("NAME")->required();
-  verb.callback([command, &action] { action = [command] { return run_keep(*command); }; });
+  const CLI::Option* from =
+      verb.add_option("--ssh-from", command->ssh_from,
+                      "let ssh in from there, and no longer from where it came before [this machine's address]")
+          ->type_name("BLOCK")
+          ->expected(0, 1);
+  verb.callback([command, from, &action] {
+    command->moves = from->count() > 0;
+    action = [command] { return run_keep(*command); };
+  });
 }
 
 }  // namespace pscloud

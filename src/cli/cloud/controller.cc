@@ -231,14 +231,14 @@ void end_run(const std::string& runs, const Launcher& launcher) {
 
 class ControllerServer {
  public:
-  static Result<std::unique_ptr<ControllerServer>> start(const std::string& runs, const ControllerFolder& folder,
-                                                         const TakenJob& taken) {
+  static Result<std::unique_ptr<ControllerServer>> start(const std::string& runs, const std::string& run,
+                                                         const ControllerFolder& folder, const TakenJob& taken) {
     const std::string& address = taken.address;
     HttpServerOptions http;
     http.address = is_loopback(address) ? "127.0.0.1:0" : "0.0.0.0:0";
     http.body_bytes_max = kControllerBodyMax;
     http.streams_max = kControllerStreams;
-    std::unique_ptr<ControllerServer> made(new ControllerServer(runs));
+    std::unique_ptr<ControllerServer> made(new ControllerServer(runs, run));
     const bool plain = taken.tunnel && is_loopback(address);
     if (!plain) made->ca_ = TRY(make_certificate(folder, address, http));
     made->server_ =
@@ -272,14 +272,18 @@ class ControllerServer {
     return std::move(pems.ca);
   }
 
-  explicit ControllerServer(const std::string& runs) : token_(make_secret()) {
+  ControllerServer(const std::string& runs, const std::string& own) : token_(make_secret()) {
     ApiOptions options;
     options.runs = runs;
     options.token = token_;
     options.version = program_version();
     options.controller = true;
+    options.run = own;
     options.clean = [this, runs](const std::string& run) { return stops_.begin(run, fmt::format("{}/{}", runs, run)); };
-    options.cleanup_asked = [this] { end_asked_ = true; };
+    // The machine may have runs of other controllers, or of none: their end is not this one's.
+    options.cleanup_asked = [this, own](const std::string& run) {
+      if (run == own) end_asked_ = true;
+    };
     api_ = std::make_unique<Api>(options);
   }
 
@@ -307,7 +311,7 @@ int be_controller(const TakenJob& taken, const ControllerFolder& folder, Fd out)
   if (!launcher) return refuse(launcher.error());
   Signals signals;
   signals.watch([](int) {});
-  auto server = ControllerServer::start(*runs, folder, taken);
+  auto server = ControllerServer::start(*runs, launcher->run, folder, taken);
   if (!server) {
     end_run(*runs, *launcher);
     return refuse(server.error());

@@ -37,22 +37,22 @@ Result<ReadCounts> for_each_example(const DataFlags& flags, const Cancelled& can
   BadLineComplaints complaints;
   ProgressLine progress;
   uint64_t next_shown = 0;
-  const auto counts = [&](uint64_t bad_lines) {
-    return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = bad_lines};
-  };
-  for (const FileInfo& file : files) {
+  bool more = true;
+  for (size_t i = 0; i < files.size() && more; ++i) {
+    const FileInfo& file = files[i];
     TRY(reader.open({.uri = file.uri}));
     while (true) {
       const RowSlice rows = TRY(reader.next(kRows));
       if (rows.rows() == 0) break;
-      if (!TRY(take(rows))) return counts(complaints.count() + reader.bad_lines().count);
+      more = TRY(take(rows));
+      if (!more) break;
       if (bytes_read < next_shown) continue;
       next_shown = bytes_read + (64 << 20);
       progress.show(fmt::format("{} of {} MB", bytes_read >> 20, bytes_all >> 20));
     }
     TRY(complaints.complain(*store, file.uri, reader, flags.strict));
   }
-  return counts(complaints.count());
+  return ReadCounts{.files = files.size(), .bytes = bytes_read, .bad_lines = complaints.count()};
 }
 
 }  // namespace pscloud

@@ -7,7 +7,9 @@
 #include <limits>
 #include <thread>
 
+#include "engine/node_variables.h"
 #include "net/certificate.h"
+#include "pscloud/environment.h"
 
 namespace pscloud {
 namespace {
@@ -18,6 +20,20 @@ constexpr const char* kJob = "local";
 constexpr uint64_t kMemoryMax = uint64_t{64} << 30;  // as much as the machine has
 constexpr milliseconds kStartTimeout{60000};
 constexpr milliseconds kEndTimeout{20000};
+
+// How long nodes wait is for the user to say here too. What else PSCLOUD_* says is about another job.
+std::optional<std::string> time_limit(const char* name) {
+  return std::string_view(name).ends_with("_MS") ? process_environment()(name) : std::nullopt;
+}
+
+std::vector<std::string> time_limits() {
+  std::vector<std::string> entries;
+  for (const NodeVariable& variable : node_variables()) {
+    const std::string name = variable.variable();
+    if (const auto value = time_limit(name.c_str())) entries.push_back(name + "=" + *value);
+  }
+  return entries;
+}
 
 }  // namespace
 
@@ -51,6 +67,7 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const LocalClusterSpec
 
 Result<NodeOptions> LocalCluster::options_for(Role role) {
   NodeOptions options;
+  TRY(apply_environment(time_limit, options));
   options.role = role;
   options.job = kJob;
   options.scheduler = scheduler_address_;
@@ -100,14 +117,15 @@ Result<> LocalCluster::start_server_process() {
   if (!options.shared_memory) arguments.insert(arguments.end(), {"--shared-memory", "0"});
   if (!options.tls_dir.empty()) arguments.insert(arguments.end(), {"--tls-dir", options.tls_dir});
   auto [ours, theirs] = TRY(LineChannel::make_pair());
-  auto process = TRY(ChildProcess::start(arguments, {}, std::move(theirs)));
+  auto process = TRY(ChildProcess::start(arguments, time_limits(), std::move(theirs)));
   server_processes_.push_back({std::move(process), LineChannel(std::move(ours))});
   return {};
 }
 
 std::vector<std::string> LocalCluster::worker_environment() const {
-  std::vector<std::string> environment{"PSCLOUD_ROLE=worker", "PSCLOUD_SCHEDULER=" + worker_options_.scheduler,
-                                       "PSCLOUD_JOB=" + worker_options_.job};
+  std::vector<std::string> environment = time_limits();
+  environment.insert(environment.end(), {"PSCLOUD_ROLE=worker", "PSCLOUD_SCHEDULER=" + worker_options_.scheduler,
+                                         "PSCLOUD_JOB=" + worker_options_.job});
   if (worker_options_.insecure) environment.emplace_back("PSCLOUD_INSECURE=1");
   if (!worker_options_.shared_memory) environment.emplace_back("PSCLOUD_SHARED_MEMORY=0");
   if (!worker_options_.tls_dir.empty()) environment.push_back("PSCLOUD_TLS_DIR=" + worker_options_.tls_dir);

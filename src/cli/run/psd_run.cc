@@ -147,26 +147,36 @@ Result<> keep_logs(const std::vector<PsdLog>& logs) {
   return {};
 }
 
-int run_psd_run(const PsdRunCommand& flags) {
-  const fs::path out =
-      fs::path(flags.out) / fmt::format("poseidon_log_{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+// A new one: of two that begin in one second the other gets a number.
+Result<fs::path> make_log_folder(const fs::path& parent) {
+  const std::string name = fmt::format("poseidon_log_{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
   std::error_code error;
-  fs::create_directories(out, error);
-  if (error) return fail(unavailable("cannot make the folder '{}': {}", out.string(), error.message()));
+  fs::create_directories(parent, error);
+  fs::path folder = parent / name;
+  for (int number = 2; !error && !fs::create_directory(folder, error); ++number) {
+    folder = parent / fmt::format("{}-{}", name, number);
+  }
+  if (error) return unavailable("cannot make the folder '{}': {}", folder.string(), error.message());
+  return folder;
+}
+
+int run_psd_run(const PsdRunCommand& flags) {
   auto job = psd_job(flags);
   if (!job) return fail(job.error());
+  const auto out = make_log_folder(flags.out);
+  if (!out) return fail(out.error());
   std::vector<PsdLog> logs;
   RunJobOptions options = flags.options;
   options.on = flags.cluster;
   options.usual_name = "psd-run";
   options.on_folder = [&](const std::string& folder) {
-    logs = logs_of(*job, folder, out);
+    logs = logs_of(*job, folder, *out);
     link_logs(logs);
   };
   const int code = run_job(*job, options);
   if (logs.empty()) return code;
   if (const auto kept = keep_logs(logs); !kept) return fail(kept.error());
-  fmt::print(stderr, "pscloud: the logs are in {}\n", out.string());
+  fmt::print(stderr, "pscloud: the logs are in {}\n", out->string());
   return code;
 }
 

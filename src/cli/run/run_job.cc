@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>  // NOLINT: kill() is POSIX
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +24,10 @@
 namespace pscloud {
 namespace {
 
-void say_line(std::string_view text) { fmt::print(stderr, "pscloud: {}\n", escape_controls(text)); }
+// For the terminal of who waits for a detached run, before that lets go of it.
+constexpr std::chrono::seconds kLastWords{2};
+
+std::string line_of(std::string_view text) { return fmt::format("pscloud: {}\n", escape_controls(text)); }
 
 std::string task_counts(const Plan& plan, const RunState& state) {
   std::vector<std::string> parts;
@@ -57,36 +62,43 @@ void print_end_json(const Plan& plan, const RunFolder& folder, const LaunchEnd& 
   fmt::print("{}\n", json.end_array().end_object().text());
 }
 
-void report_end(const Plan& plan, const RunFolder& folder, const LaunchEnd& end) {
+std::string end_report(const Plan& plan, const RunFolder& folder, const LaunchEnd& end) {
+  std::string report;
   if (end.outcome.root_cause && !end.last_lines.empty()) {
-    fmt::print(stderr, "  the last lines of {}:\n", end.outcome.root_cause->text());
-    for (const std::string& line : end.last_lines) fmt::print(stderr, "    {}\n", escape_controls(line));
+    report += fmt::format("  the last lines of {}:\n", end.outcome.root_cause->text());
+    for (const std::string& line : end.last_lines) report += fmt::format("    {}\n", escape_controls(line));
   }
-  for (const std::string& line : end.left) say_line(fmt::format("left: {}; `pscloud down` tries again", line));
+  for (const std::string& line : end.left) report += line_of(fmt::format("left: {}; `pscloud down` tries again", line));
   const auto state = folder.state();
-  say_line(fmt::format("run {} {}{}; its folder is {}", plan.run, state ? step_name(state->step) : "has ended",
-                       state ? " (" + task_counts(plan, *state) + ")" : "", folder.path()));
+  return report +
+         line_of(fmt::format("run {} {}{}; its folder is {}", plan.run, state ? step_name(state->step) : "has ended",
+                             state ? " (" + task_counts(plan, *state) + ")" : "", folder.path()));
 }
 
 // In the process that stays with the run.
 int watch(const Plan& plan, Backend& backend, RunFolder& folder, const RunJobOptions& options,
           const std::function<void()>& started) {
+  std::fflush(nullptr);  // the terminal is written to beside it
+  std::optional<Terminal> terminal(std::in_place, options.json ? STDERR_FILENO : STDOUT_FILENO, STDERR_FILENO);
   LaunchOptions launch_options;
-  if (!options.quiet && !options.detach) {
-    launch_options.out = options.json ? stderr : stdout;  // stdout is for the result then
-    launch_options.err = stderr;
-  }
+  if (!options.quiet && !options.detach) launch_options.terminal = &*terminal;
   launch_options.look = options.look;
   // The launcher's log has it in any case, and is all that a detached run has.
   bool for_terminal = true;
   launch_options.say = [&](std::string_view text) {
-    if (for_terminal && !options.silent) say_line(text);
+    if (for_terminal && !options.silent) terminal->write(Terminal::Stream::kErr, line_of(text));
   };
   launch_options.started = [&] {
+    if (options.detach) terminal->drain(kLastWords);
     started();
     for_terminal = !options.detach;
   };
+  launch_options.leave = [&] { terminal->drain(kLastWords); };
   const auto end = launch(plan, backend, folder, launch_options);
+  if (end && !options.on_end && !options.json) {
+    terminal->write(Terminal::Stream::kErr, end_report(plan, folder, *end));
+  }
+  terminal.reset();
   if (options.on_end) {
     options.on_end(end);
     return end ? end->exit_code : exit_code(end.error().code);
@@ -100,11 +112,7 @@ int watch(const Plan& plan, Backend& backend, RunFolder& folder, const RunJobOpt
     }
     return exit_code(end.error().code);  // it was said already
   }
-  if (options.json) {
-    print_end_json(plan, folder, *end);
-  } else {
-    report_end(plan, folder, *end);
-  }
+  if (options.json) print_end_json(plan, folder, *end);
   return end->exit_code;
 }
 
@@ -127,6 +135,8 @@ int detach(const Plan& plan, Backend& backend, RunFolder& folder, const RunJobOp
   Fd read_end(pipe_fds[0]);
   Fd write_end(pipe_fds[1]);
   std::fflush(nullptr);
+  // Until it has started, Ctrl-C is for the run: who waits here hands it on.
+  std::optional<Interrupts> interrupts(std::in_place);
   const pid_t child = ::fork();
   if (child < 0) return fail(unavailable("cannot start a process: {}", errno_text(errno)));
   if (child == 0) {
@@ -149,16 +159,29 @@ int detach(const Plan& plan, Backend& backend, RunFolder& folder, const RunJobOp
     ::_exit(code);
   }
   write_end = Fd();
+  pollfd polled[] = {{read_end.get(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};
+  while (polled[0].revents == 0) {
+    if (::poll(polled, 2, -1) < 0) continue;
+    for (int i = interrupts->take(); i > 0; --i) ::kill(child, SIGINT);
+  }
   char byte = 0;
-  ssize_t got = 0;
-  while ((got = ::read(read_end.get(), &byte, 1)) < 0 && errno == EINTR) continue;
-  if (got == 1) {
+  const bool has_started = ::read(read_end.get(), &byte, 1) == 1;
+  interrupts.reset();
+  if (has_started) {
     print_started(folder, options.json);
     return kExitDone;
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailed;
+}
+
+// With what the cluster would be given beside it.
+std::string json_with_preview(const Plan& plan, const std::string& preview) {
+  std::string json = plan_json(plan);
+  if (preview.empty()) return json;
+  json.pop_back();  // the brace at its end
+  return fmt::format("{},\"preview\":{}}}", json, JsonWriter().value(preview).text());
 }
 
 int show_plan(const Job& job, const Cluster& cluster, bool json) {
@@ -169,8 +192,8 @@ int show_plan(const Job& job, const Cluster& cluster, bool json) {
   if (!backend) return fail(backend.error());
   const auto preview = (*backend)->preview(*plan);
   if (!preview) return fail(preview.error());
-  if (const std::string unheeded = unheeded_wishes(*plan); !unheeded.empty()) say_line(unheeded);
-  fmt::print("{}", json ? plan_json(*plan) + "\n" : plan_text(*plan));
+  if (const std::string unheeded = unheeded_wishes(*plan); !unheeded.empty()) say(unheeded);
+  fmt::print("{}", json ? json_with_preview(*plan, *preview) + "\n" : plan_text(*plan));
   if (!json && !preview->empty()) fmt::print("\n{}", *preview);
   return kExitDone;
 }
@@ -200,7 +223,7 @@ std::optional<int> run_on_controller(const Job& job, const Cluster& cluster, boo
     return fail_usage(fmt::format("--logs-to {}: it must be a folder of S3", start.logs_to), "s3://bucket/logs, say");
   }
   if (!start.cloud && options.detach && options.controller.empty() && !cluster.cloud.empty()) {
-    say_line(
+    say(
         fmt::format("the cluster {0} has no controller: the launcher stays on this machine, which must stay on, and "
                     "nobody takes the "
                     "cluster down at the end (`pscloud cluster down {0}` does); one of `pscloud cluster up "

@@ -36,7 +36,7 @@ struct StatusCommand {
 
 std::string nodes_text(const RunState& state) {
   const auto here = std::ranges::count_if(state.tasks, [](const TaskStatus& task) {
-    return task.state == TaskState::kArrived || task.state == TaskState::kRunning;
+    return task.state == TaskState::kArrived || task.state == TaskState::kRunning || task.state == TaskState::kDone;
   });
   return state.ended() ? fmt::format("{}", state.tasks.size()) : fmt::format("{}/{}", here, state.tasks.size());
 }

@@ -18,8 +18,8 @@ validation_data the chance that its label is 1, as the model has it:
   pscloud predict clicks_test.conf --out predictions
 
 OUT-0 has those of the first file, OUT-1 those of the second, and so on, a line
-for each example. A line that is no example has none; with --strict it ends
-the run.
+for each line that is not empty, or for each record: nan if it is no example.
+With --strict such a line ends the run.
 
 Workers share the files, each a whole one; with --servers 2 --workers 2 they are
 processes of their own, with --on they run on a cluster, as those of
@@ -52,7 +52,7 @@ void print_predictions(const Predictions& predictions, const std::string& out, b
     return;
   }
   fmt::print("{} predictions in {}-*\n", predictions.examples, out);
-  if (predictions.bad_lines > 0) fmt::print("{} bad lines were left out\n", predictions.bad_lines);
+  if (predictions.bad_lines > 0) fmt::print("{} bad lines have nan instead\n", predictions.bad_lines);
 }
 
 int run_predict(const PredictFlags& flags) {

@@ -172,13 +172,21 @@ int run_train(TrainCommand command) {
   const bool keeps_model = std::visit([](const auto& one) { return one.model.has_value(); }, *settings);
   if (!keeps_model && !joins) log_warning("{}: there is no model_output: no model is kept", command.job.config.file);
   if (command.place.launches()) return launch_train(command, *settings);
+  if (joins && options.role != Role::kWorker) {
+    return fail(invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role)));
+  }
+  const Interruption interruption(environment(kNoticeVariable).value_or(""));
+  // Or there is nothing to start for, and no file to begin.
+  const auto there = joins ? check_model_output(*settings, interruption.cancelled())
+                           : check_train_files(*settings, interruption.cancelled());
+  if (interruption.happened()) return fail_interrupted();
+  if (!there) return fail(there.error());
   std::optional<TensorBoardWriter> tensorboard;
   if (!command.tensorboard.empty()) {
     auto writer = open_tensorboard(command.tensorboard);
     if (!writer) return fail(writer.error());
     tensorboard = *std::move(writer);
   }
-  const Interruption interruption(environment(kNoticeVariable).value_or(""));
   using MetricsLines = TrainReporter::MetricsLines;
   const bool says_metrics = environment(kMetricsLinesVariable).value_or("") == "1";
   const bool is_first = options.rank <= 0;
@@ -189,10 +197,6 @@ int run_train(TrainCommand command) {
   const ShowProgress show = [&](const TrainProgress& progress) { reporter.show(progress); };
   const auto run = [&]() -> Result<TrainProgress> {
     if (!joins) return run_train_job(command.job, *settings, show, interruption.cancelled());
-    if (options.role != Role::kWorker) {
-      return invalid("the environment says that this is a {}: start it by `pscloud node`", role_name(options.role));
-    }
-    TRY(check_model_output(*settings, interruption.cancelled()));
     return join_train_job(*settings, options, command.job.counts.threads, show, interruption.cancelled(),
                           [&] { return interruption.leaving(); });
   };

@@ -64,10 +64,10 @@ double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data, d
 }
 
 // What it takes to write the model: rows come in messages, and become text.
-double model_bytes(const DataEstimate& data) {
+double model_bytes(double rows) {
   constexpr size_t kRowsInMessage = (1 << 20) / (sizeof(Key) + sizeof(float));
   constexpr double kRowBytes = 88;  // measured
-  return std::min(data.keys, static_cast<double>(kRowsInMessage)) * kRowBytes;
+  return std::min(rows, static_cast<double>(kRowsInMessage)) * kRowBytes;
 }
 
 // What it takes to try the model while it is trained: at the first server, and of each that trains.
@@ -86,8 +86,8 @@ Result<ValidationBytes> validation_bytes(FileStore& store, const ValidationSetti
                                                .selection = settings.selection,
                                                .workers = trainers,
                                                .minibatch = PartScorer::kRowsScored}));
-  const double part =
-      static_cast<double>(part_bytes(data.bytes)) / static_cast<double>(std::max<uint64_t>(1, data.bytes));
+  const double part = static_cast<double>(part_bytes(data.bytes, static_cast<uint64_t>(trainers))) /
+                      static_cast<double>(std::max<uint64_t>(1, data.bytes));
   const double features = data.features * std::min<double>(PartScorer::kRowsScored, data.examples * part);
   const double reader = reader_bytes(features, std::min(features, data.minibatch_keys), 1, 1);
   return ValidationBytes{.at_server = kSummary + kMessages, .of_trainer = kSummary + reader};
@@ -119,29 +119,34 @@ double busy_threads(const TrainJob& job, const DataEstimate& data) {
 Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   DryRun run;
   const auto store = make_file_store();
-  run.data = TRY(estimate_data(*store, settings.files,
-                               {.format = settings.format,
-                                .selection = settings.selection,
-                                .workers = trainers_of(job),
-                                .minibatch = settings.minibatch}));
+  run.data = TRY(estimate_data(
+      *store, settings.files,
+      {.format = settings.format,
+       .selection = settings.selection,
+       .workers = trainers_of(job),
+       .minibatch = settings.minibatch,
+       .common_above = settings.tail.frequency,
+       // What is left out is not counted.
+       .embedded_above = settings.tail.frequency + (settings.embeddings ? settings.embeddings->threshold : 0)}));
   const auto updater = TRY(UpdaterCatalog().make(settings.table.updater));
   const size_t floats = settings.table.width + updater->state_width(settings.table.width);
   const int servers = std::max(1, job.counts.servers);
-  const auto keys = static_cast<uint64_t>(run.data.keys / servers);
+  const auto keys = static_cast<uint64_t>(run.data.common_keys / servers);
   auto bytes_on_server = static_cast<double>(SparseTable::bytes_for(keys, floats));
-  // Cells of a byte; which keys it will leave out, a sample cannot tell.
-  if (settings.tail.frequency > 0) bytes_on_server += static_cast<double>(settings.tail_cells) / servers;
-  if (settings.embeddings) {  // of all keys, at most
+  if (settings.tail.frequency > 0) bytes_on_server += static_cast<double>(settings.tail_cells) / servers;  // of a byte
+  if (settings.embeddings) {
     const TableSpec& table = settings.embeddings->table;
     const auto adagrad = TRY(UpdaterCatalog().make(table.updater));
+    const auto embedded = static_cast<uint64_t>(run.data.embedded_keys / servers);
     bytes_on_server +=
-        static_cast<double>(SparseTable::bytes_for(keys, table.width + adagrad->state_width(table.width)));
+        static_cast<double>(SparseTable::bytes_for(embedded, table.width + adagrad->state_width(table.width)));
     if (settings.embeddings->counts) bytes_on_server += static_cast<double>(SparseTable::bytes_for(keys, 1));
   }
   const ValidationBytes validation = TRY(validation_bytes(*store, settings.validation, trainers_of(job)));
   const double busy = busy_threads(job, run.data);
   const double training = trainer_bytes(settings, run.data, busy * std::max(1, job.counts.workers)) * busy;
-  plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(run.data) : 0), validation, run);
+  plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(run.data.common_keys) : 0), validation,
+                 run);
   return run;
 }
 
@@ -165,9 +170,10 @@ BatchBytes batch_bytes(const DataEstimate& data, double trainers, bool newton) {
     const double matrix = features * (sizeof(uint16_t) + value) + examples * sizeof(size_t);
     return {.arranging = loaded + numbering + matrix, .training = matrix + examples * 24};
   }
-  const double matrix = features * (sizeof(uint32_t) + value) + keys * (sizeof(Key) + sizeof(size_t));
+  const double common = std::min(keys, data.common_keys);
+  const double matrix = features * (sizeof(uint32_t) + value) + common * (sizeof(Key) + sizeof(size_t));
   // Of BlockDescent: rows with slope and score, columns with weight, step and crowding; both as they were before, too.
-  const double descent = examples * (12 + 8) + keys * (16 + 2 + 4 + 8) + keys * (4 + 1 + 4);
+  const double descent = examples * (12 + 8) + common * (16 + 2 + 4 + 8) + common * (4 + 1 + 4);
   // Of requests for all keys: keys and values of the caller and in parts on their way.
   const double requests = keys * 36;
   return {.arranging = loaded + numbering + keys * 13 + matrix + requests, .training = matrix + descent};
@@ -182,16 +188,17 @@ Result<DryRun> plan(const TrainJob& job, const BatchSettings& settings) {
                                 .ignore_groups = settings.ignore_groups,
                                 .selection = settings.selection,
                                 .workers = trainers,
-                                .minibatch = kRowsInBatchBlock}));
+                                .minibatch = kRowsInBatchBlock,
+                                .common_above = settings.tail.frequency}));
   const int servers = std::max(1, job.counts.servers);
-  const auto keys = static_cast<uint64_t>(run.data.keys / servers);
+  const auto keys = static_cast<uint64_t>(run.data.common_keys / servers);
   const auto column = static_cast<double>(SparseTable::bytes_for(keys, 1));
   // Who speaks for a key, its block, and what a sketch counts: there from the beginning.
   double early = column + (run.data.has_groups ? column : 0);
   if (settings.tail.frequency > 0) early += run.data.keys * settings.tail_cells_per_key / servers;
   // Then sums of gradients, and weights that are not zero: all of them, at most.
   const double bytes_on_server = early + static_cast<double>(SparseTable::bytes_for(keys, 2)) + column;
-  const bool newton = !settings.blocks_per_feature && run.data.keys <= NewtonDescent::kColumnsMax &&
+  const bool newton = !settings.blocks_per_feature && run.data.common_keys <= NewtonDescent::kColumnsMax &&
                       run.data.features <= BatchTrainer::kNewtonFeaturesMax;
   const BatchBytes bytes = batch_bytes(run.data, std::min<double>(trainers, run.data.parts), newton);
   const double busy = busy_threads(job, run.data);

@@ -98,7 +98,6 @@ Result<> check_train_files(const TrainSettings& settings, const Cancelled& cance
 
 Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
                                     const Cancelled& cancelled) {
-  TRY(check_train_files(settings, cancelled));  // or there is nothing to start for
   const WorkerCounts& counts = job.counts;
   if (counts.servers == 0) return run_local_workers(counts.threads, cancelled, training(settings, show, cancelled));
   std::vector<std::string> words{"train", "--as-worker", "--threads", std::to_string(counts.threads)};

@@ -32,7 +32,7 @@ Result<> check_train_files(const TrainSettings& settings, const Cancelled& cance
 using TrainProgress = std::variant<OnlineProgress, BatchProgress>;
 using ShowProgress = std::function<void(const TrainProgress&)>;  // from any thread
 
-// On this machine: starts servers and workers, and returns when the model is there.
+// On this machine, after check_train_files(): starts servers and workers, and returns when the model is there.
 Result<TrainProgress> run_train_job(const TrainJob& job, const TrainSettings& settings, const ShowProgress& show,
                                     const Cancelled& cancelled);
 

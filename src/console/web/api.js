@@ -1,7 +1,7 @@
 // Talks to the server that gave us this page, and to nobody else.
 
 const KEY = 'pscloud-token';
-const SILENCE_MS = 25000;  // a stream says at least ": alive" every 10 s
+const SILENCE_MS = 25000;  // a stream says at least ": alive" every 3 s
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
 export class ApiError extends Error {

@@ -29,7 +29,7 @@ const KNOWN = [
     format: milliseconds, zero: true},
   {title: 'Push, pull', names: ['push_bytes', 'pull_bytes'], labels: ['pushed', 'pulled'], combine: [sum, sum],
     format: bytesRate, zero: true, base: 1024},
-  {title: 'Staleness', names: ['staleness', 'staleness'], labels: ['mean', 'worst'], combine: [mean, most],
+  {title: 'Staleness', names: ['staleness', 'staleness_max'], labels: ['mean', 'worst'], combine: [mean, most],
     format: number, zero: true},
   {title: 'Requests by server', names: ['requests'], combine: [sum], each: true, format: perSecond, zero: true},
   {title: 'Keys', names: ['keys'], labels: ['all servers'], combine: [sum], format: count, zero: true},

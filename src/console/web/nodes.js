@@ -49,7 +49,7 @@ export class Nodes {
     const last = (name) => samples.latest(name, task.task) ?? task.sample?.[name];
     const age = last('heartbeat_age_ms');
     // What a node said last stays there when it has ended.
-    const ended = isOver(task.state) || task.state === 'stopped';
+    const ended = isOver(task.state) || ['stopped', 'drained'].includes(task.state);
     const waits = ended ? '' : [status.waiting_for ?? []].flat().filter(Boolean).join(', ');
     const texts = [task.host || '–', percent(last('cpu_percent')), bytes(last('memory_bytes')), rate('sent_bytes'),
       rate('received_bytes'), milliseconds(age), waits || '–', bytes(task.log_bytes)];
