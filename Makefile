@@ -18,7 +18,7 @@ ONLY ?=
 space := $(subst ,, )
 of_only = $(if $(ONLY),-R '^($(subst $(space),|,$(ONLY)))(_[0-9])?$$')
 
-.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes bench bench-peers bench-train check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes bench bench-peers bench-train bench-quality check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -62,7 +62,7 @@ test-tensorflow: build ## TensorFlow's parameter servers, here and on HTCondor (
 	@tools/setup.sh peers
 	@[ "$$(id -u)" -ne 0 ] || tools/setup.sh labs  # without root the one on HTCondor is skipped
 	@python3 bench/peers/environment.py build/tensorflow examples/tensorflow/requirements.txt
-	@ctest --preset release -R '^(compat|lab_condor)_tensorflow_test$$' -V
+	@ctest --preset release -R '^((compat|lab_condor)_tensorflow|compat_tensorboard)_test$$' -V
 
 test-kubernetes: build ## jobs on a real Kubernetes of two nodes (root; the first time it is built in ten minutes)
 	@tools/setup.sh kubernetes
@@ -82,6 +82,10 @@ bench-train: build/release/build.ninja ## training from text, beside Vowpal Wabb
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all
 	@python3 bench/peers/train.py $(TRAIN_FLAGS)
 	@python3 bench/peers/batch.py $(BATCH_FLAGS)
+
+bench-quality: build/release/build.ninja ## AUC and logloss on a9a, of which DATA=FOLDER has LIBSVM's files a9a and a9a.t
+	@cmake --build --preset release -j $(JOBS) --target pscloud
+	@python3 bench/peers/quality.py $(DATA)/a9a $(DATA)/a9a.t --auc 0.901 --logloss 0.326
 
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@cmake --preset lint --log-level=ERROR >/dev/null  # nothing is built there, so nobody else sees new sources

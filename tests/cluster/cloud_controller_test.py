@@ -42,6 +42,19 @@ class Hold:
         return False
 
 
+class RefuseOnce:
+    """Of a store: the first that is put where the path ends so is not taken, for good."""
+
+    after, status = False, 403
+
+    def __init__(self, path):
+        self.path, self.refused = path, 0
+
+    def wants(self, method, path):
+        self.refused += method == "PUT" and path.endswith(self.path)
+        return self.refused == 1 and method == "PUT" and path.endswith(self.path)
+
+
 class Controlled(cloud_test.Cloud):
     def setUp(self):
         super().setUp()
@@ -160,6 +173,8 @@ class CloudController(Controlled):
 
         self.kill_laptop()
         self.forms.clear()
+        refusal = RefuseOnce("logs/clicks/plan.json")
+        store.faults.append(refusal)
         hold.go.set()
         self.until_gone()
         model = [key for key in store.buckets["private"] if key.startswith("model/clicks")]
@@ -167,6 +182,11 @@ class CloudController(Controlled):
         self.assertGreater(sum(len(store.get("private", key)) for key in model), 100)
         self.assertEqual(json.loads(store.get("private", "logs/clicks/state.json"))["state"], "done")
         self.assertTrue(store.get("private", "logs/clicks/logs/server-0.log"))
+        self.assertEqual(refusal.refused, 2)  # it was tried again, after the others
+        self.assertTrue(store.get("private", "logs/clicks/plan.json"))
+        story = store.get("private", "logs/clicks/launcher.log").decode()
+        self.assertIn("the cluster blue is taken down", story)
+        self.assertIn("machines: all gone", story)
         self.assert_controller_was_last(machines["controller-0"]["instance"])
         self.assertIn("nothing is left", self.cluster_down("blue"))
         self.assert_empty()
@@ -182,11 +202,17 @@ class CloudController(Controlled):
         self.assertIn("running", self.pscloud("status", run, *there))
         until(lambda: "server" in self.pscloud("logs", run, *there), "the first lines")
         address = machines["controller-0"]["private_address"]
-        ports = cloud_test.CloudJobs.open_ports(self, ec2_lab.OUTSIDE, address, range(1, 1025))
-        self.assertEqual(ports, [22])
         access = json.loads((self.home / "controllers" / f"{run}.json").read_text())
         port = int(access["url"].rpartition(":")[2])
-        self.assertEqual(cloud_test.CloudJobs.open_ports(self, ec2_lab.OUTSIDE, address, [port]), [])
+        listeners = self.listeners(machines["controller-0"])
+        self.assertIn(port, listeners)
+        ports = cloud_test.CloudJobs.open_ports(self, ec2_lab.OUTSIDE, address, {*listeners, *range(1, 1025)})
+        self.assertEqual(ports, [22])
+        # A server that workers are connected to listens at more than that, for them alone.
+        self.assertGreater(len(self.listeners(machines["server-0"])), 1)
+        for source, wanted in ((ec2_lab.OUTSIDE, [22]), (ec2_lab.STRANGER, [])):
+            found = cloud_test.CloudJobs.all_open_ports(self, source, machines["server-0"]["private_address"])
+            self.assertEqual(found, wanted, f"from {source}")
         console = self.start(PSCLOUD, "console", *there)
         url = until(lambda: console.out.read_text().strip(), lambda: self.story(console))
         api = Api(url.partition("/#")[0], url.partition("token=")[2])
@@ -196,6 +222,12 @@ class CloudController(Controlled):
         status, _, log = api.ask("GET", f"/api/runs/{run}/logs/server-0")
         self.assertIn(status, (200, 206))
         self.assertTrue(log)
+
+    def listeners(self, machine):
+        """The ports of TCP that something listens at there, as its kernel tells; 0A: it listens."""
+        first = self.lab.machine(machine["instance"]).first_process()
+        table = pathlib.Path(f"/proc/{first}/net/tcp").read_text().splitlines()[1:]
+        return {int(line.split()[1].rpartition(":")[2], 16) for line in table if line.split()[3] == "0A"}
 
     def check_secrets(self, controller, user):
         """Neither the account's keys nor the cluster's private one are on the controller, and lent ones in no file."""
@@ -255,6 +287,15 @@ class CloudController(Controlled):
     def test_a_controller_that_ec2_does_not_end_powers_itself_off(self):
         self.up("grey", 1, "--controller")
         controller = self.machines_of("grey")["controller-0"]["instance"]
+        # Without keys for it nothing begins, and nothing ends.
+        for fault, code in (((403, "AccessDenied"), 2), ("lost", 3), ((400, "Throttling"), 3),
+                            ((503, "RequestLimitExceeded"), 3)):
+            with self.faults(lambda _, action, __: fault if action == "GetFederationToken" else None):
+                refused = self.start(PSCLOUD, "run", "--on", "grey", "--detach", "--workers", 1, "--", "true")
+                self.ends(refused, code)
+            self.assertIn("--controller-profile needs no keys of yours", self.story(refused), fault)
+            self.assertEqual(self.controllers_on(self.lab.machine(controller)), [])
+        self.assertEqual(len(self.lab.instances()), 2)
 
         def refuse(_, action, form):
             own = action == "TerminateInstances" and form["InstanceId.1"] == controller

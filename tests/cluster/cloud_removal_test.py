@@ -14,8 +14,9 @@ import ec2_lab  # noqa: E402
 import cloud_test  # noqa: E402
 from launch_harness import PSCLOUD, SECONDS, until  # noqa: E402
 
-# The calls that remove something; moto has no requests for spot machines, so that none is cancelled.
-REMOVALS = {"TerminateInstances", "DeletePlacementGroup", "DeleteSecurityGroup", "DeleteSubnet", "DeleteKeyPair"}
+# The calls that remove something.
+REMOVALS = {"TerminateInstances", "CancelSpotInstanceRequests", "DeletePlacementGroup", "DeleteSecurityGroup",
+            "DeleteSubnet", "DeleteKeyPair"}
 
 
 @unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())

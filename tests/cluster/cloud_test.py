@@ -5,6 +5,7 @@ again, whatever fails or is killed in between."""
 import contextlib
 import json
 import pathlib
+import resource
 import selectors
 import signal
 import socket
@@ -25,6 +26,7 @@ from launch_harness import PSCLOUD, SECONDS, LaunchTest, until  # noqa: E402
 from s3_server import S3Server, User  # noqa: E402
 
 POLICY = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "cloud-policy.json").read_text())
+IP_BIND_ADDRESS_NO_PORT = 24  # of Linux; Python has no name for it
 SECRET = "wJalrXUtnFEMI+bPxRfiCYzEXAMPLE/KEY"
 TOKEN = "FwoGZXIvYXdzE/+="
 TRAIN = """
@@ -70,6 +72,7 @@ class Cloud(LaunchTest):
         self.lab.on_call = self.lab.after_call = None
         self.lab.boots = True
         self.lab.metadata = {}
+        self.lab.spot_requests.clear()
         for instance in self.lab.instances():
             self.lab.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
 
@@ -112,6 +115,7 @@ class CloudJobs(Cloud):
         for port in ports:
             each = socket.socket()
             each.setblocking(False)
+            each.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)  # there are more than ports of ours
             each.bind((source, 0))
             each.connect_ex((target, port))
             selector.register(each, selectors.EVENT_WRITE, port)
@@ -124,6 +128,13 @@ class CloudJobs(Cloud):
         for each in sockets:
             each.close()
         return sorted(found)
+
+    def all_open_ports(self, source, target):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        step = min(most - 1000, 22000)  # of what is open at the same time
+        return [port for first in range(1, 65536, step)
+                for port in CloudJobs.open_ports(self, source, target, range(first, min(first + step, 65536)))]
 
     def test_a_cluster_comes_up_works_and_leaves_nothing(self):
         user = self.lab.new_user("least", POLICY)  # no more than the published policy
@@ -153,6 +164,7 @@ class CloudJobs(Cloud):
         self.check_jobs(machines)
         self.check_training()
         self.assertIn("3 machines go on", self.pscloud("cluster", "keep", "blue"))
+        self.check_another_address(state, machines)
         listed = json.loads(self.pscloud("cluster", "ls", "--json"))["clusters"]
         self.assertEqual([(each["name"], each["state"], each["machines"]) for each in listed], [("blue", "up", 3)])
         shown = json.loads(self.pscloud("cluster", "show", "blue", "--json"))
@@ -178,6 +190,7 @@ class CloudJobs(Cloud):
                 InstanceId=each["InstanceId"], Attribute="instanceInitiatedShutdownBehavior")
             self.assertEqual(attribute["InstanceInitiatedShutdownBehavior"]["Value"], "terminate")
         self.assertNotIn("CreateTags", self.lab.calls)
+        self.assertEqual([tags["pscloud:id"] for tags in self.lab.spot_requests.values()], [cluster] * 2)
         subnet = self.lab.ec2.describe_subnets(SubnetIds=[live[0]["SubnetId"]])["Subnets"][0]
         self.assertTrue(subnet["CidrBlock"].endswith("/28"), subnet["CidrBlock"])
 
@@ -207,6 +220,26 @@ class CloudJobs(Cloud):
         inside = self.lab.machine(machines["worker-0"]["instance"])
         self.assertEqual(inside.address, worker)
         inside.run(["python3", "-c", f"import socket; socket.create_connection(('{server}', 7000), 5)"])
+
+    def check_another_address(self, state, machines):
+        """Whose machine was at another address when the cluster was made, and is here now."""
+        group = next(each["GroupId"] for each in self.lab.ec2.describe_security_groups()["SecurityGroups"]
+                     if state["plan"]["id"] in each["GroupName"])
+
+        def rule(address):
+            return [{"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": f"{address}/32"}]}]
+        self.lab.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=rule(ec2_lab.STRANGER))
+        self.lab.ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=rule(ec2_lab.OUTSIDE))
+        file = self.folder("blue") / "state.json"
+        file.write_text(file.read_text().replace(f'"ssh_from":"{ec2_lab.OUTSIDE}/32"',
+                                                 f'"ssh_from":"{ec2_lab.STRANGER}/32"'))
+        server = machines["server-0"]["private_address"]
+        until(lambda: self.open_ports(ec2_lab.STRANGER, server, [22]) == [22], "the way in from there")
+        self.assertEqual(self.open_ports(ec2_lab.OUTSIDE, server, [22]), [])
+        kept = self.pscloud("cluster", "keep", "blue", "--ssh-from")
+        self.assertIn(f"blue: ssh from {ec2_lab.OUTSIDE}/32", kept)
+        self.assertIn("3 machines go on", kept)
+        until(lambda: self.open_ports(ec2_lab.STRANGER, server, [22]) == [], "the end of that way in")
 
     def check_jobs(self, machines):
         self.pscloud("run", "--on", "blue", "--name", "who", "--servers", 1, "--workers", 2, "--", "python3", "-c", WHO)
@@ -248,12 +281,14 @@ class CloudJobs(Cloud):
     def test_machines_that_hear_nothing_end_themselves_and_a_job_is_a_word(self):
         script = self.home / "setup.sh"
         script.write_text("#!/bin/sh\necho fine\n")
-        self.up("idle", 1, "--idle", "8s", "--setup", script)
-        self.pscloud("run", "--on", "idle", "--workers", 1, "--", "sleep", "12")
-        self.assertEqual(len(self.lab.instances()), 1)
-        until(lambda: not self.lab.instances(), "the machine's own end", SECONDS)
+        self.up("idle", 2, "--idle", "8s", "--setup", script, "--controller")
+        # To those without a task of it as well.
+        self.pscloud("run", "--on", "idle", "--name", "one", "--workers", 1, "--", "sleep", "12")
+        self.assertEqual({each["host"] for each in self.state("one")["tasks"]}, {"node-0"})
+        self.assertEqual(len(self.lab.instances()), 3)
+        until(lambda: not self.lab.instances(), "the machines' own end", SECONDS)
         shown = json.loads(self.pscloud("cluster", "show", "idle", "--json"))
-        self.assertEqual([each["state"] for each in shown["machines"]], ["terminated"])
+        self.assertEqual([each["state"] for each in shown["machines"]], ["terminated"] * 3)
         self.cluster_down("idle")
         self.assert_empty()
 
@@ -308,18 +343,21 @@ class CloudFaults(Cloud):
 
     def test_a_failure_of_any_call_leaves_nothing(self):
         zone = ("--zone", f"{ec2_lab.REGION}a")  # or another would be tried
-        calls = self.up_to_machines(*zone)
-        self.assertEqual(calls.count("RunInstances"), 2)
+        calls = self.up_to_machines("--controller", *zone)
+        self.assertEqual(calls.count("RunInstances"), 3)
         self.assertGreater(len(calls), 15)
         first = calls.index("CreateSubnet") + 1
         kinds = {"refused": (400, "InvalidParameterValue"), "broken": (500, "InternalError"),
-                 "no capacity": (500, "InsufficientInstanceCapacity"), "lost": "lost", "unsent": "lost before"}
+                 "no capacity": (500, "InsufficientInstanceCapacity"), "lost": "lost", "unsent": "lost before",
+                 "throttled": None}
+        throttles = ((503, "RequestLimitExceeded"), (400, "Throttling"))
         for kind, fault in kinds.items():
             tries = 1 if kind == "refused" else int(self.environment["AWS_MAX_ATTEMPTS"])
             for number in range(first, len(calls) + 1):
                 action = calls[number - 1]
-                if kind not in ("refused", "lost") and action != "RunInstances":
+                if kind not in ("refused", "lost", "throttled") and action != "RunInstances":
                     continue
+                fault = throttles[number % 2] if kind == "throttled" else fault
                 with self.subTest(kind=kind, call=number, action=action):
                     self.lab.calls.clear()
                     broken = []
@@ -332,13 +370,13 @@ class CloudFaults(Cloud):
                             return fault
                         return None
                     with self.faults(fail):
-                        story = self.up(f"n{number}", 3, "--spot", "--placement", *zone,
+                        story = self.up(f"n{number}", 3, "--spot", "--placement", "--controller", *zone,
                                         code={"refused": 1, "broken": 3, "no capacity": 3}.get(kind, 3))
                     self.assertIn("nothing was left", story)
                     self.assert_empty(f"{kind} {action}")
 
     def test_kill_at_any_call_then_down_leaves_nothing(self):
-        calls = self.up_to_machines()
+        calls = self.up_to_machines("--controller")
         first = calls.index("CreateSubnet")
         for number in range(first, len(calls) + 1):  # one before the first that makes something, and all after it
             with self.subTest(call=number, action=calls[number - 1]):
@@ -351,7 +389,7 @@ class CloudFaults(Cloud):
                         started.wait(SECONDS)
                         self.kill(holder[0])  # and then what it asked for is done
                 with self.faults(kill):
-                    holder.append(self.start(*self.up_words("killed", 3, "--spot", "--placement")))
+                    holder.append(self.start(*self.up_words("killed", 3, "--spot", "--placement", "--controller")))
                     started.set()
                     until(lambda: holder[0].poll() is not None, "the end")
                 if self.folder("killed").exists():

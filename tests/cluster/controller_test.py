@@ -96,6 +96,22 @@ class Local(ControllerCase):
         self.assertEqual(self.state("going")["state"], "interrupted")
         self.assertEqual(list(self.home.glob("controller-*")), [])  # keys and files are gone
 
+    def test_paddles_paths_mean_the_controllers_own_run(self):
+        older, ca = self.start_run("older", "--", "sh", "-c", STAY, linger=0, workers=1)
+        newer, newer_ca = self.start_run("newer", "--", "sh", "-c", STAY, linger=0, workers=1)
+        api = Api(older["url"], older["token"], str(ca))
+        self.assertEqual(api.ask("POST", "/cleanup", body=b"")[2], b"cleanup in progress")
+        until(lambda: not (self.run_folder("older") / "open").exists(), "the end of the run whose controller was asked")
+        self.assertEqual(self.state("older")["state"], "interrupted")
+        until(lambda: len(self.controllers()) == 2, "the end of that controller")  # one, and its launcher
+        self.assertEqual(self.state("newer")["state"], "running")
+        # Nor does a controller end for the sake of another's run.
+        third, third_ca = self.start_run("third", "--", "sh", "-c", STAY, workers=1)
+        api = Api(newer["url"], newer["token"], str(newer_ca))
+        self.assertEqual(api.post("/api/runs/third/cleanup")[0], 202)
+        until(lambda: self.state("third")["state"] == "interrupted", "the end of the third run")
+        self.assertEqual(self.state("newer")["state"], "running")
+
     def test_a_launcher_that_is_killed_is_cleaned_up_after(self):
         access, ca = self.start_run("killed", "--", "sh", "-c", f"setsid sleep 1000 & {STAY}", linger=0)
         os.kill(int((self.run_folder("killed") / "lock").read_text()), signal.SIGKILL)

@@ -27,10 +27,10 @@ namespace pscloud {
 namespace {
 
 constexpr int kPatienceMs = 20000;
-constexpr FrameType kRequests[] = {FrameType::kCreateTable, FrameType::kOpenTable, FrameType::kPush,
-                                   FrameType::kPull,        FrameType::kPushPull,  FrameType::kClock,
-                                   FrameType::kOfferWork,   FrameType::kTakeWork,  FrameType::kFinishWork,
-                                   FrameType::kTally,       FrameType::kScan};
+constexpr FrameType kRequests[] = {
+    FrameType::kCreateTable, FrameType::kOpenTable, FrameType::kPush,     FrameType::kPull,       FrameType::kPushPull,
+    FrameType::kClock,       FrameType::kOfferWork, FrameType::kTakeWork, FrameType::kFinishWork, FrameType::kTally,
+    FrameType::kScan,        FrameType::kSetRows,   FrameType::kPauseWork};
 
 // A plain TCP connection. Unless it is deaf, what the peer sends is dropped when our own bytes do not go out.
 class Connection {

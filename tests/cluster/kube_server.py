@@ -168,6 +168,7 @@ class Cluster:
         self.objects = {kind: {} for kind in (*KINDS, "controllerrevisions")}
         self.history = []  # of what was made and removed
         self.pods = []     # all that were ever made
+        self.logs_denied = False
 
     # What the API does.
 
@@ -286,6 +287,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             demand(match[2] == cluster.name_space, f"forbidden in {match[2]}", 403)
             kind, name = match[3], match[4]
             if match[5]:
+                demand(not cluster.logs_denied, "forbidden: pods/log", 403)
                 return self.log(cluster, name, query)
             if self.command == "POST" and not name:
                 cluster.create(kind, json.loads(body))

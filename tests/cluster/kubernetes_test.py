@@ -110,6 +110,11 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
         self.assertIn("no data", said)
         self.assert_nothing_left()
 
+    def test_logs_that_nobody_may_read_hold_no_run_up(self):
+        self.cluster.logs_denied = True
+        self.pscloud("run", "--on", "kubernetes:image=test/any", "--workers", 1, "--", "echo", "unheard")
+        self.assert_nothing_left()
+
     def test_a_missing_image_is_named(self):
         said = self.pscloud("run", "--on", "kubernetes:image=test/missing", "--workers", 1, "--", "x", code=3)
         self.assertIn("node-a cannot get the image test/missing", said)
@@ -191,6 +196,10 @@ class KubernetesTest(KilledLaunchers, unittest.TestCase):
         said = self.pscloud("run", "--plan", "--on", "kubernetes:image=test/any", "--secret", "TOKEN", "--servers", 1,
                             "--workers", 2, "--", "echo", "hi")
         manifest = json.loads(said[said.index('{"apiVersion"'):])
+        plan = json.loads(self.pscloud("run", "--plan", "--json", "--on", "kubernetes:image=test/any", "--secret",
+                                       "TOKEN", "--servers", 1, "--workers", 2, "--", "echo", "hi"))
+        self.assertEqual(len(plan["tasks"]), 3)
+        self.assertEqual(len(json.loads(plan["preview"])["items"]), len(manifest["items"]))
         self.assertEqual([item["kind"] for item in manifest["items"]],
                          ["Service", "Secret", "Secret", "StatefulSet", "Job"])
         self.assertNotIn("dmVyeS1zZWNyZXQ", said)  # very-secret

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from harness import SANITIZERS
-from launch_harness import PSCLOUD, LaunchTest, marked_processes, until
+from launch_harness import BUILD, PSCLOUD, LaunchTest, marked_processes, until
 
 ARGUMENTS = ["a b", "'\"", "$HOME", "*", "two\nlines", "\\", "", "`id`", "~", "-x"]
 # Says its arguments; then binds its port without SO_REUSEADDR, as many programs do.
@@ -134,6 +134,11 @@ class LocalTest(LaunchTest):
                            BIND) for n in range(10)]
         for run in runs:
             self.ends(run)
+
+    def test_a_program_that_binds_at_once_finds_its_port_free(self):
+        for n in range(8):
+            self.pscloud("run", "--quiet", "--name", f"fast-{n}", "--workers", 32, "--",
+                         BUILD / "tests/cluster/port_binder")
 
     @unittest.skipIf(SANITIZERS, "a sanitizer costs more than the job")
     def test_a_small_job_costs_little(self):

@@ -3,12 +3,16 @@
 Processes are real. launch_local_test.py tries what a single task is given.
 """
 
+import http.server
 import json
 import os
 import pathlib
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -103,6 +107,99 @@ class LifeTest(LaunchTest):
         self.ends(run, 130)
         self.assert_nothing_left("hangup")
 
+    def test_a_reader_that_goes_away_takes_no_run_with_it(self):
+        run = self.start("sh", "-c", '"$0" "$@" 2>&1 | head -c 1', PSCLOUD, "run", "--name", "unread", "--servers", 1,
+                         "--workers", 2, "--", "sh", "-c", BY_ROLE)
+        self.until_up("unread", run)
+        self.let_go()
+        until(lambda: self.state("unread")["state"] == "done", lambda: self.state("unread"))
+        self.ends(run)
+        self.assert_nothing_left("unread")
+
+    def test_a_terminal_that_is_closed_stops_the_run_cleanly(self):
+        run = [PSCLOUD, "run", "--name", "closed", "--servers", "1", "--workers", "2", "--", "sh", "-c", BY_ROLE]
+        # A shell that people type into passes the hang-up on, and the kernel says it again.
+        for words in [run, ["bash", "--norc", "-i", "-c", '"$@"; exit $?', "bash", *run]]:
+            with self.subTest(words[0]):
+                master, slave = os.openpty()
+                leader = subprocess.Popen(["setsid", "--ctty", *words], stdin=slave, stdout=slave, stderr=slave,
+                                          cwd=self.work, env=self.environment)
+                self.addCleanup(leader.wait)
+                self.addCleanup(leader.kill)
+                os.close(slave)
+                self.until_up("closed", None)
+                os.close(master)
+                leader.wait(60)
+                until(lambda: self.status("closed")["state"] == "interrupted", lambda: self.status("closed"))
+                self.assertNotIn(137, {task.get("exit_code") for task in self.state("closed")["tasks"]})
+                self.assert_nothing_left("closed")
+                shutil.rmtree(self.run_folder("closed"))
+
+    def test_a_reader_that_stands_still_does_not_stand_in_the_way(self):
+        # 40 MB, ten times of what is kept for it.
+        script = "import sys; sys.stdout.write(('x' * 99 + '\\n') * 400_000); sys.stdout.flush(); open('wrote', 'w')"
+        out, into = os.pipe()
+        self.addCleanup(os.close, out)
+        run = subprocess.Popen([PSCLOUD, "run", "--name", "paused", "--workers", "1", "--", sys.executable, "-c",
+                                script], stdin=subprocess.DEVNULL, stdout=into, stderr=into, cwd=self.work,
+                               env=self.environment)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        os.close(into)
+        until(lambda: self.run_folder("paused").exists() and self.state("paused")["state"] == "done", "the end")
+        self.assert_nothing_left("paused")
+        self.assertEqual((self.run_folder("paused") / "logs/worker-0.log").stat().st_size, 40_000_000)
+        text = b""
+        while piece := os.read(out, 1 << 20):
+            text += piece
+        self.assertEqual(run.wait(60), 0)
+        self.assertRegex(text.decode(), r"pscloud: \d+ lines were not shown, for the terminal stood still")
+
+    def test_ctrl_c_in_the_check_is_an_interruption_and_ends_it_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            where = f"kubernetes:server=http://127.0.0.1:{silent.getsockname()[1]},image=some"
+            for name, flags in (("checked", ()), ("behind", ("--detach",))):
+                run = self.start(PSCLOUD, "run", *flags, "--on", where, "--name", name, "--workers", 1, "--", "true")
+                connection, _ = silent.accept()
+                with connection:
+                    run.send_signal(signal.SIGINT)
+                    self.ends(run, 130)
+                self.assertIn("interrupted; nothing was started", self.story(run))
+                self.assertEqual(self.status(name)["state"], "interrupted")
+                self.assertFalse((self.run_folder(name) / "open").exists())
+
+    def test_ctrl_c_while_tasks_are_started_is_heard_and_the_second_leaves_them_to_down(self):
+        class Server(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            asked, over = threading.Event(), threading.Event()
+
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("content-length", "12")
+                self.end_headers()
+                self.wfile.write(b'{"items":[]}')
+
+            def do_POST(self):
+                self.asked.set()
+                self.over.wait()  # as a cluster that does not answer
+
+            def log_message(self, *words):
+                pass
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+            threading.Thread(target=server.serve_forever).start()
+            self.addCleanup(server.shutdown)
+            where = f"kubernetes:server=http://127.0.0.1:{server.server_port},image=some"
+            run = self.start(PSCLOUD, "run", "--on", where, "--name", "half", "--workers", 1, "--", "true")
+            self.assertTrue(Server.asked.wait(60))
+            run.send_signal(signal.SIGINT)
+            until(lambda: "once more leaves at once" in self.story(run), lambda: self.story(run))
+            run.send_signal(signal.SIGINT)
+            self.ends(run, 130)
+            self.assertIn("`pscloud down` removes what there is", self.story(run))
+            self.assertEqual(self.status("half")["state"], "lost")
+            Server.over.set()
+            server.shutdown()
+
     def test_kill_9_at_any_moment_leaves_nothing_that_down_does_not_remove(self):
         # From before the folder is there to long after all run: a start takes some 50 ms.
         for n in range(40):
@@ -144,6 +241,20 @@ class LifeTest(LaunchTest):
         run = self.begin(name)
         self.ends(run, 2)
         return self.story(run)
+
+    def test_status_counts_who_is_done_among_those_who_came(self):
+        run = self.begin("partly", script=f'[ "$PSCLOUD_TASK" = worker-0 ] && exit 0; {BY_ROLE}')
+        self.until_says("partly", "worker-1", "up", run)
+        until(lambda: "done" in [task["state"] for task in self.state("partly")["tasks"]], lambda: self.story(run))
+        self.assertRegex(self.pscloud("status"), r"partly .* 3/3 ")
+        self.let_go()
+        self.ends(run)
+
+    def test_psd_run_with_a_wrong_config_makes_no_folder(self):
+        psd_run = self.home / "psd_run"
+        psd_run.symlink_to(PSCLOUD)
+        self.ends(self.start(psd_run, "-c", "no.json", "-o", "logs", "true"), 2)
+        self.assertFalse((self.work / "logs").exists())
 
     def test_down_all_stops_what_goes_on(self):
         self.pscloud("run", "--detach", "--name", "on", "--workers", 1, "--", "sh", "-c", WORKER)

@@ -99,6 +99,19 @@ class Progress(unittest.TestCase):
         self.assertEqual(lines, plain_lines)
         self.assertGreater(len(lines), 8)
 
+    def test_of_online_training_too_beside_its_table(self):
+        for where in ((), PROCESSES):
+            process = self.start("train", "train.conf", "--set", "model_output.file=online", "--set",
+                                 "async_sgd.num_data_pass=5000", "--set", "async_sgd.report_interval=1", *where,
+                                 terminal=True)
+            until(lambda: len(re.findall(SHARE, process.seen)) >= 2, lambda: f"two lines in {process.seen!r}",
+                  SECONDS * 3)
+            process.send_signal(signal.SIGINT)
+            out = self.end(process, code=130)
+            self.assertGreaterEqual(len(out.splitlines()), 3)  # its head, and a line for each of them
+            self.assertNotIn(" left", out)
+            self.assertTrue(process.seen.removesuffix(WIPE).endswith(WIPE + "pscloud: interrupted\r\n"), process.seen)
+
     def test_goes_on_until_the_end_and_an_interruption_leaves_none(self):
         process = self.start("evaluate", "test.conf", *LONG, terminal=True)
         until(lambda: len(re.findall(SHARE, process.seen)) >= 3, lambda: f"three lines in {process.seen!r}")

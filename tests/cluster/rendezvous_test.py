@@ -34,13 +34,13 @@ class Rendezvous(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def start(self, name, *flags, job="j1", work="", timeout=SECONDS):
+    def start(self, name, *flags, job="j1", work="", timeout=SECONDS, program=("python3", PROGRAM)):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("PSCLOUD_", "DMLC_"))}
         process = subprocess.Popen(
             [PSCLOUD, "rendezvous", "--folder", self.folder, "--job", job, "--task", name, "--servers", "1",
              "--workers", "2", "--framework", "tensorflow", "--timeout", str(timeout), *map(str, flags), "--",
-             "python3", PROGRAM, "two words", "$HOME"],
+             *program, "two words", "$HOME"],
             env={**environment, "WORK": work}, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
         self.addCleanup(self.clean_up, process)
@@ -83,6 +83,23 @@ class Rendezvous(unittest.TestCase):
         for task in tasks[:2]:
             self.assertEqual(task.ends(), 1, task.err)
             self.assertRegex(task.err, r"worker-1 on \S+ failed: exit code 7")
+
+    def test_a_leader_whose_own_task_is_done_ends_as_the_job_does(self):
+        # The workers fail when the leader's task has said that it is done.
+        fail = f"until grep -q exited {self.folder}/j1/out.server-0.0.jsonl; do sleep 0.02; done; exit 7"
+        tasks = [self.start("server-0", program=("true",)),
+                 *(self.start(name, program=("sh", "-c", fail)) for name in ("worker-0", "worker-1"))]
+        self.assertEqual(tasks[0].ends(), 1, tasks[0].err)
+        self.assertRegex(tasks[0].err, r"worker-\d on \S+ failed: exit code 7")
+
+    def test_a_program_goes_on_though_nobody_reads_what_it_writes(self):
+        done = self.folder / "done"
+        chatty = ("sh", "-c", f"trap '' TERM; for i in 1 2 3 4 5; do echo line $i; done; : > {done}-$PSCLOUD_TASK")
+        tasks = [self.start(name, program=chatty) for name in ("worker-0", "worker-1", "server-0")]
+        for task in tasks:
+            task.process.stdout.close()
+        for task in tasks:
+            self.assertEqual(task.process.wait(SECONDS), 0, task.process.stderr.read())
 
     def test_a_leader_that_is_killed_ends_the_others_in_time(self):
         tasks = [self.start(name, "--lost-after", 2, work="slow") for name in ("server-0", "worker-0", "worker-1")]

@@ -66,6 +66,14 @@ class Run(ClusterTest):
         self.assert_no_complaint(scheduler, *servers)
         self.assert_totals([first, late])
 
+    def test_a_worker_says_where_its_status_is(self):
+        cluster = self.cluster(workers=1)
+        scheduler, servers, workers = self.running(cluster)
+        status = re.search("http://([^/]+)/status", workers[0].says("its status is at"))[1]
+        self.assertEqual(json.loads(http_get(status, "/status")[1])["role"], "worker")
+        self.finish(*workers)
+        self.assert_ends_well(scheduler, *servers)
+
     def test_each_node_tells_its_health_status_and_metrics(self):
         cluster = self.cluster(workers=1)
         scheduler = cluster.scheduler("--http", "127.0.0.1:0")

@@ -17,7 +17,8 @@ async_sgd { algo: FTRL minibatch: 50 num_data_pass: 100000 }
 OF_ANY_TASK = {"cpu_percent", "memory_bytes"}
 EXPECTED = {
     "scheduler-0": OF_ANY_TASK | {"heartbeat_age_ms"},
-    "server-0": OF_ANY_TASK | {"heartbeat_age_ms", "requests", "keys", "push_bytes", "pull_bytes"},
+    "server-0": OF_ANY_TASK | {"heartbeat_age_ms", "requests", "keys", "push_bytes", "pull_bytes", "staleness",
+                               "staleness_max"},
     "worker-0": OF_ANY_TASK | {"heartbeat_age_ms", "push_ms_p50", "push_ms_p99", "pull_ms_p50", "pull_ms_p99",
                                "push_bytes", "pull_bytes", "loss", "auc", "examples_per_s"},
 }
@@ -45,13 +46,16 @@ class Samples(LaunchTest):
         (self.work / "train.conf").write_text(TRAIN)
         (self.work / "here.json").write_text('{"target": "local", "cost_usd_per_hour": 3600}')
         process = self.start(PSCLOUD, "train", "train.conf", "--on", "here.json", "--name", "seen", "--servers", 1,
-                             "--workers", 1)
+                             "--workers", 2)
 
         def all_there():
             self.assertIsNone(process.poll(), self.story(process))
             samples = self.samples("seen")
             return all(names <= samples.get(task, {}).keys() for task, names in EXPECTED.items())
         until(all_there, lambda: f"samples: {self.samples('seen')}\n{self.story(process)}")
+        # Two workers that do not wait for each other.
+        until(lambda: max(self.samples("seen")["server-0"]["staleness_max"]) > 0,
+              lambda: f"stale pushes: {self.samples('seen')['server-0']}")
         until(lambda: self.nodes("seen").get("server-0", {}).get("hot_keys"), lambda: f"{self.nodes('seen')}")
         status = json.loads(self.pscloud("status", "seen", "--json"))
         self.assertEqual(status["cost_usd_per_hour"], 3600)
@@ -66,7 +70,9 @@ class Samples(LaunchTest):
                 values = samples[task][figure]
                 self.assertEqual(values, sorted(values), f"{figure} of {task} only grows")
         self.assertLess(samples["worker-0"]["push_ms_p50"][-1], 1000)
-        self.assertEqual(set(nodes), {"scheduler-0", "server-0", "worker-0"})
+        self.assertEqual(set(nodes), {"scheduler-0", "server-0", "worker-0", "worker-1"})
+        for mean, largest in zip(samples["server-0"]["staleness"], samples["server-0"]["staleness_max"]):
+            self.assertLessEqual(mean, largest)
         self.assertEqual(nodes["worker-0"]["role"], "worker")
         self.assertIsInstance(nodes["worker-0"]["waiting_for"], list)
         key, count = nodes["server-0"]["hot_keys"][0]

@@ -52,7 +52,7 @@ class Spot(LaunchTest):
 
     def assert_ended_well(self, run, process):
         self.ends(process)
-        self.assertNotIn("left:", self.story(process))
+        self.assertEqual(self.state(run).get("left", []), [], self.story(process))
         self.assertFalse((self.run_folder(run) / "open").exists())
 
     def test_a_worker_is_drained_after_a_checkpoint_and_goes_to_an_idle_machine(self):

@@ -155,11 +155,11 @@ class SwarmJobs(KilledLaunchers, SwarmCase):
             self.until_says("hush", task, "ready")
         shown = subprocess.run(["ps", "axeww"], stdout=subprocess.PIPE, text=True, check=True).stdout
         shown = "\n".join(line for line in shown.splitlines() if "TOKEN_A=" not in line)  # ours: that of the user
-        for service in LAB.manager.docker("service", "ls", "--quiet").split():
-            shown += LAB.manager.docker("service", "inspect", service)
+        # Those that are still there: the launcher's own calls to nodes come and go.
+        services = LAB.manager.docker("service", "ls", "--quiet").split()
+        shown += LAB.manager.docker("service", "inspect", *services, check=False)
         for node in LAB.nodes:
-            for container in node.docker("ps", "--quiet").split():
-                shown += node.docker("inspect", container)
+            shown += node.docker("inspect", *node.docker("ps", "--quiet").split(), check=False)
         for path in (self.home / "runs/hush").iterdir():
             if path.is_file():
                 shown += path.read_text(errors="replace")
@@ -267,7 +267,6 @@ class SwarmJobs(KilledLaunchers, SwarmCase):
             LAB.manager.docker("service", "rm", "precious")
 
 
-
 class SwarmWays(SwarmCase):
     """Ways to an engine, the image of pscloud, and training."""
 
@@ -338,15 +337,17 @@ class SwarmWays(SwarmCase):
                 (data / f"{name}-{where}.conf").write_text(config)
         self.load_our_image()
         on = ("--on", f"swarm:image=test/pscloud:1,mount={data}", "--servers", 2, "--json")
-        # One worker makes the same model, to the byte; several find the same optimum.
+        # Online training with one worker makes the same model, to the byte; batch training with any number.
         self.pscloud("train", data / "one-here.conf", "--servers", 2, "--workers", 1)
         self.pscloud("train", data / "one-there.conf", *on, "--workers", 1)
         self.assertEqual(model_in(data / "there"), model_in(data / "here"))
-        here = json.loads(self.pscloud("train", data / "all-here.conf", "--json").splitlines()[0])
+        here = json.loads(self.pscloud("train", data / "all-here.conf", "--servers", 2, "--workers", 3,
+                                       "--json").splitlines()[0])
         there = self.pscloud("train", data / "all-there.conf", *on, "--name", "batch", "--workers", 3)
         there = json.loads(next(line for line in there.splitlines() if line.startswith("{")))
         self.assertEqual(there["examples"], here["examples"])
-        self.assertAlmostEqual(there["objective"] / here["objective"], 1, delta=1e-3)
+        self.assertEqual(there["objective"], here["objective"])
+        self.assertEqual(model_in(data / "there"), model_in(data / "here"))
         for task in ("scheduler-0", "server-0", "server-1", "worker-0", "worker-1", "worker-2"):
             self.assertNotIn("PRIVATE KEY", self.log("batch", task))
 

@@ -96,6 +96,12 @@ class TrainLaunch(unittest.TestCase):
             if path.is_file():
                 self.assertNotIn("PRIVATE KEY", path.read_text(), path)
 
+    def test_many_workers_write_a_model_into_a_folder_that_is_not_there_yet(self):
+        for number in range(3):
+            self.launched("train.conf", "--servers", 1, "--workers", 6, "--threads", 1, "--json", "--set",
+                          f"model_output.file=new{number}/folder/model")
+            self.assertTrue(list((self.folder / f"new{number}" / "folder").glob("model_S*")))
+
     def test_what_a_killed_worker_had_is_done_by_the_others(self):
         process = self.start("train", "train.conf", "--on", "local", "--name", RUN, "--servers", 2, "--workers", 3,
                              "--json", "--set", "async_sgd.minibatch=20", "--set", "async_sgd.num_data_pass=2")

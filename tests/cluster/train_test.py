@@ -4,6 +4,8 @@
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -37,6 +39,15 @@ def bytes_read(pid):
     return int(pathlib.Path(f"/proc/{pid}/io").read_text().split()[1])
 
 
+def peak_bytes(pid):
+    """The most memory that a process has had; none if it is gone."""
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
 class Train(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -50,10 +61,10 @@ class Train(unittest.TestCase):
         return subprocess.run([PSCLOUD, *map(str, words)], cwd=self.folder, check=True, capture_output=True, text=True,
                               timeout=SECONDS).stdout
 
-    def start(self, config="train.conf", *flags, **variables):
+    def start(self, config="train.conf", *flags, err=subprocess.PIPE, **variables):
         process = subprocess.Popen([PSCLOUD, "train", config, "--servers", "2", "--workers", "3", "--json", *flags],
                                    cwd=self.folder, env={**os.environ, **variables}, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+                                   stderr=err, text=True)
         self.addCleanup(process.kill)
         until(lambda: len(train_workers(process.pid)) == 3, "three workers")
         return process
@@ -75,6 +86,25 @@ class Train(unittest.TestCase):
         model = json.loads(self.run_here("evaluate", "test.conf", "--json"))
         self.assertEqual(model["examples"], EXAMPLES)
         self.assertGreater(model["auc"], 0.75)
+
+    def test_what_a_worker_had_that_stands_still_is_done_by_another(self):
+        # It is not dead: nobody has missed it for long enough.
+        with (self.folder / "err").open("w") as err:
+            process = self.start(err=err, PSCLOUD_DEATH_TIMEOUT_MS=str(1000 * SECONDS))
+        victim = train_workers(process.pid)[0]
+        until(lambda: bytes_read(victim) > 1 << 20, "a worker that is in the middle of its parts")
+        os.kill(victim, signal.SIGSTOP)
+        self.addCleanup(lambda: train_workers(process.pid) and os.kill(victim, signal.SIGCONT))
+        until(lambda: "again, for who had it has left, has died or is slow" in (self.folder / "err").read_text(),
+              "another who has done its part")
+        os.kill(victim, signal.SIGCONT)
+        out, _ = process.communicate(timeout=SECONDS)
+        err = (self.folder / "err").read_text()
+        self.assertEqual(process.returncode, 0, err)
+        self.assertNotIn("died:", err)
+        summary = json.loads(out)
+        # Repeated are those that it had told of, or tells of before the others end, who do not wait for it.
+        self.assertEqual(summary["examples"] - summary["repeated"], EXAMPLES)
 
     def test_further_passes_do_without_what_a_killed_worker_had_kept(self):
         (self.folder / "tmp").mkdir()
@@ -127,13 +157,27 @@ class DryRun(unittest.TestCase):
                 start("data", "generate", name, "--examples", count, "--keys", keys, "--seed", seed).communicate()
             (pathlib.Path(folder) / "x.conf").write_text(config)
             train = ("train", "x.conf", "--json", *flags)
-            said = json.loads(start(*train, "--dry-run").communicate()[0])["processes"][0]["bytes"]
+            planned = json.loads(start(*train, "--dry-run").communicate()[0])["processes"]
+            said = {one["what"]: one["bytes"] for one in planned}
             process = start(*train)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            if "server" not in said:
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                process.stdout.close()
+                self.assertEqual(process.returncode, 0)
+                self.assertAlmostEqual(said["this process"] / (usage.ru_maxrss * 1024), 1, delta=0.2)
+                return
+            peaks = {}  # of each process, as long as it is there
+            while process.poll() is None:
+                for pid, words in children(process.pid).items():
+                    peak = peak_bytes(pid)
+                    if peak:
+                        peaks[pid] = ("worker" if "--as-worker" in words else "server", peak)
             process.stdout.close()
             self.assertEqual(process.returncode, 0)
-            self.assertAlmostEqual(said / (usage.ru_maxrss * 1024), 1, delta=0.2)
+            for what in ("server", "worker"):
+                took = max(peak for kind, peak in peaks.values() if kind == what)
+                self.assertAlmostEqual(said[what] / took, 1, delta=0.2, msg=what)
 
     def test_of_online_training_is_right(self):
         self.check(CONFIG, "--threads", 2)
@@ -143,6 +187,19 @@ class DryRun(unittest.TestCase):
 
     def test_of_batch_training_too(self):
         self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3")
+
+    def test_of_a_factorization_machine_too(self):
+        self.check(CONFIG + "factorization_machine { dim: 8 threshold: 5 }", "--threads", 2, keys=200000)
+
+    def test_of_seldom_features_that_are_left_out_too(self):
+        self.check(CONFIG, "--threads", 2, "--set", "async_sgd.tail_feature_freq=4", "--set",
+                   "async_sgd.countmin_n=1e6", keys=200000)
+        self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3", "--set", "darlin.tail_feature_freq=4",
+                   keys=200000)
+
+    def test_of_servers_and_workers_too(self):
+        for more in ("", "factorization_machine { dim: 8 threshold: 5 }"):
+            self.check(CONFIG + more, "--servers", 2, "--workers", 2, "--threads", 1, keys=200000)
 
     def test_of_many_keys_in_few_examples_too(self):
         self.check(BATCH, "--threads", 2, "--set", "darlin.max_pass_of_data=3", examples=20000, keys=5000000)

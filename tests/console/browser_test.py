@@ -165,6 +165,14 @@ class OneRun(PageTest):
         self.open_run("wide-and-deep")
         browser.until_text("9 of 11 have arrived; missing: worker-4, worker-7", ".note")
 
+    def test_a_node_that_has_ended_waits_for_nobody(self):
+        """What it said last stays in its status."""
+        self.open_run("criteo-fm")
+        row = "return [...document.querySelectorAll('.nodes tbody tr')].find(row => " \
+              "row.textContent.includes('worker-2'))?.innerText ?? ''"
+        until(lambda: "drained" in browser.run(row) and "MiB" in browser.run(row), lambda: browser.run(row))
+        self.assertNotIn("server-1", browser.run(row))
+
     def test_the_root_cause_of_a_failure_comes_first(self):
         self.open_run("rcv1-darlin")
         browser.until_text("worker-1 failed first", ".problem")

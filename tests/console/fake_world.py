@@ -25,8 +25,9 @@ class Run:
     """`roles` is {"worker": 4}; a run that lives grows by advance()."""
 
     def __init__(self, name, roles, state="running", where="local", age_s=600, framework="pscloud", message="",
-                 cause=None, cost=None, lines_per_s=3):
+                 cause=None, cost=None, lines_per_s=3, drained=None):
         self.name, self.state, self.where, self.framework = name, state, where, framework
+        self.drained = drained  # a task whose machine was taken away
         self.message, self.cause, self.cost, self.lines_per_s = message, cause, cost, lines_per_s
         self.since = now_ms() - age_s * 1000
         self.ended = None if state in ("running", "waiting", "starting") else self.since + age_s * 700
@@ -43,6 +44,8 @@ class Run:
             return "failed"
         if self.state == "waiting" and name.endswith(("4", "7")):
             return "planned"
+        if name == self.drained:
+            return "drained"
         states = {"running": "running", "waiting": "arrived", "done": "done", "stopping": "running"}
         return states.get(self.state, "stopped")
 
@@ -125,7 +128,8 @@ def figures(role, i, t):
         told |= {"loss": 0.40 + 0.29 * math.exp(-t / 150) + 0.004 * wave,
                  "auc": 0.79 - 0.24 * math.exp(-t / 120) + 0.002 * wave,
                  "examples_per_s": 52000 + 2500 * wave + 900 * i,
-                 "staleness": max(0, round(1.4 + math.sin(t / 40 + i)))}
+                 "staleness": max(0, round(1.4 + math.sin(t / 40 + i))),
+                 "staleness_max": max(0, round(1.4 + math.sin(t / 40 + i)))}
     if role == "server":
         told |= {"push_ms_p50": 0.9 + 0.1 * wave, "push_ms_p99": 4.1 + wave + (12 if int(t / 2) % 90 == 44 else 0),
                  "pull_ms_p50": 0.7 + 0.1 * wave, "pull_ms_p99": 3.0 + 0.7 * wave,
@@ -152,7 +156,7 @@ class World:
         runs = [
             Run("ctr-ftrl", cluster, where="local", lines_per_s=10),
             Run("criteo-fm", {"scheduler": 1, "server": 3, "worker": 8}, where="ec2 us-west-2, 6 c6i.2xlarge",
-                age_s=5400, cost=2.04),
+                age_s=5400, cost=2.04, drained="worker-2"),
             Run("stop-me", cluster),
             Run("wide-and-deep", {"server": 2, "chief": 1, "worker": 8}, state="waiting", where="kubernetes", age_s=41,
                 framework="tensorflow", message="9 of 11 have arrived; missing: worker-4, worker-7"),

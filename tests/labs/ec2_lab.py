@@ -3,10 +3,10 @@ it says is running is a machine of its own (machines.py) with a real sshd, an in
 groups as rules of iptables, and its user-data executed at boot. `shutdown` inside terminates the instance.
 
 What EC2 does and moto does not is added in front of it: a ClientToken makes a group of machines once; subnets and
-groups that are in use cannot be deleted; placement groups; keys that STS lends (federation.py); and, for tests,
-failures of any call: refused, throttled, or done and the answer lost. With `engines` each machine has a Docker engine
-of its own, as images have that come with one. Needs root, openssh-server and iptables (tools/setup.sh labs), and moto,
-which `make labs` installs.
+groups that are in use cannot be deleted; placement groups; requests for spot machines; keys that STS lends
+(federation.py); and, for tests, failures of any call: refused, throttled, or done and the answer lost. With `engines`
+each machine has a Docker engine of its own, as images have that come with one. Needs root, openssh-server and iptables
+(tools/setup.sh labs), and moto, which `make labs` installs.
 
 All runs in this process and a network name space of its own, which its main thread enters for good.
 """
@@ -93,6 +93,24 @@ def groups_of(instance):
     return sorted({group["GroupId"] for each in instance["NetworkInterfaces"] for group in each["Groups"]})
 
 
+def tags_of_new(kind, form):
+    """Those that a call gives to what it makes of this kind."""
+    return {form[f"TagSpecification.{n}.Tag.{m}.Key"]: form[f"TagSpecification.{n}.Tag.{m}.Value"]
+            for n in range(1, 10) if form.get(f"TagSpecification.{n}.ResourceType") == kind
+            for m in range(1, 20) if f"TagSpecification.{n}.Tag.{m}.Key" in form}
+
+
+def fits(tags, form):
+    """Whether a thing with these tags is asked for: "tag:NAME" and its value, or "tag-key" and a name."""
+    name, value = form.get("Filter.1.Name", ""), form.get("Filter.1.Value.1")
+    return value in tags if name == "tag-key" else tags.get(name.removeprefix("tag:")) == value
+
+
+def tag_set(tags):
+    items = "".join(f"<item><key>{key}</key><value>{value}</value></item>" for key, value in tags.items())
+    return f"<tagSet>{items}</tagSet>"
+
+
 class Lost(Exception):
     """The connection ends without an answer."""
 
@@ -112,6 +130,7 @@ class Ec2Lab(machines.Lab):
         self.after_call = None
         self.tokens = {}
         self.placement_groups = {}
+        self.spot_requests = {}  # id -> tags; they stay until they are cancelled, though their machine has ended
         self.metadata = {}   # for each new machine
         self.profiles = {}   # the same for those of an instance profile, by its name
         self.profile_of = {}  # instance id -> that name
@@ -244,8 +263,8 @@ class Ec2Lab(machines.Lab):
         if refusal:
             answer = error_answer(*refusal)
             return "400 Bad Request", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
-        if action.endswith(("PlacementGroup", "PlacementGroups")):
-            answer = self.placement(action, form)
+        if action.endswith(("PlacementGroup", "PlacementGroups", "SpotInstanceRequests")):
+            answer = self.spot(action, form) if "Spot" in action else self.placement(action, form)
             return "200 OK", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
         got = {}
 
@@ -259,6 +278,8 @@ class Ec2Lab(machines.Lab):
             # To moto the first of them alone has the profile.
             for each in re.findall(r"<instanceId>([^<]+)</instanceId>", answer.decode()):
                 self.profile_of[each] = form.get("IamInstanceProfile.Name")
+                if form.get("InstanceMarketOptions.MarketType") == "spot":
+                    self.spot_requests[f"sir-{each[2:10]}"] = tags_of_new("spot-instances-request", form)
             if token:
                 self.tokens[token] = (got["status"], got["headers"], answer)
         return got["status"], got["headers"], answer
@@ -266,16 +287,24 @@ class Ec2Lab(machines.Lab):
     def placement(self, action, form):
         items = ""
         if action == "CreatePlacementGroup":
-            tags = {form[f"TagSpecification.1.Tag.{n}.Key"]: form[f"TagSpecification.1.Tag.{n}.Value"]
-                    for n in range(1, 20) if f"TagSpecification.1.Tag.{n}.Key" in form}
-            self.placement_groups[form["GroupName"]] = tags
+            self.placement_groups[form["GroupName"]] = tags_of_new("placement-group", form)
         elif action == "DeletePlacementGroup":
             self.placement_groups.pop(form["GroupName"], None)
         else:
-            wanted = form.get("Filter.1.Value.1")
-            items = "".join(f"<item><groupName>{name}</groupName><state>available</state></item>"
-                            for name, tags in self.placement_groups.items() if tags.get("pscloud:id") == wanted)
+            items = "".join(f"<item><groupName>{name}</groupName><state>available</state>{tag_set(tags)}</item>"
+                            for name, tags in self.placement_groups.items() if fits(tags, form))
         return f"<{action}Response><placementGroupSet>{items}</placementGroupSet></{action}Response>".encode()
+
+    def spot(self, action, form):
+        items = ""
+        if action == "CancelSpotInstanceRequests":
+            for parameter, name in form.items():
+                if parameter.startswith("SpotInstanceRequestId."):
+                    self.spot_requests.pop(name, None)
+        else:
+            items = "".join(f"<item><spotInstanceRequestId>{name}</spotInstanceRequestId><state>active</state>"
+                            f"{tag_set(tags)}</item>" for name, tags in self.spot_requests.items() if fits(tags, form))
+        return f"<{action}Response><spotInstanceRequestSet>{items}</spotInstanceRequestSet></{action}Response>".encode()
 
     def in_use(self, action, form):
         if action not in ("DeleteSubnet", "DeleteSecurityGroup"):
@@ -305,9 +334,7 @@ class Ec2Lab(machines.Lab):
             "volumes": sorted(each["VolumeId"] for each in ec2.describe_volumes()["Volumes"]),
             "interfaces": sorted(each["NetworkInterfaceId"]
                                  for each in ec2.describe_network_interfaces()["NetworkInterfaces"]),
-            "spot": sorted(each["SpotInstanceRequestId"] for each
-                           in ec2.describe_spot_instance_requests()["SpotInstanceRequests"]
-                           if each["State"] in ("open", "active")),
+            "spot": sorted(self.spot_requests),
             "placement": sorted(self.placement_groups),
         }
 

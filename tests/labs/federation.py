@@ -143,6 +143,8 @@ class Federation:
         ec2 = self.lab.ec2
         if kind == "placement-group":
             return self.lab.placement_groups.get(name, {})
+        if kind == "spot-instances-request":
+            return self.lab.spot_requests.get(name, {})
         if kind == "key-pair":
             pairs = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])["KeyPairs"]
             found = [tag for pair in pairs for tag in pair.get("Tags", [])]
