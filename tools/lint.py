@@ -75,7 +75,8 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
 
     prints = {source: fingerprint(entry, common) for source, entry in entries.items()
-              if pathlib.Path(source).is_relative_to(ROOT) and "/generated/" not in source and "_test.dir/" not in source}
+              if pathlib.Path(source).is_relative_to(ROOT)
+              and "/generated/" not in source and "_test.dir/" not in source}
     todo = []
     for source, name in sorted(prints.items()):
         if (CACHE / name).exists():
