@@ -14,16 +14,16 @@ namespace pscloud {
 // that are larger than the caches, where a memcpy of one part after the other cannot know.
 inline void streaming_copy(std::byte* to, const std::byte* from, size_t size) {
 #if defined(__SSE2__)
-  constexpr size_t kCacheLine = 64;
-  const size_t head = -reinterpret_cast<uintptr_t>(to) % kCacheLine;
-  if (size < head + kCacheLine) {
+  constexpr size_t kStreamedLine = 64;
+  const size_t head = -reinterpret_cast<uintptr_t>(to) % kStreamedLine;
+  if (size < head + kStreamedLine) {
     std::memcpy(to, from, size);
     return;
   }
   std::memcpy(to, from, head);
   size_t at = head;
-  for (; at + kCacheLine <= size; at += kCacheLine) {
-    for (size_t i = 0; i < kCacheLine; i += sizeof(__m128i)) {
+  for (; at + kStreamedLine <= size; at += kStreamedLine) {
+    for (size_t i = 0; i < kStreamedLine; i += sizeof(__m128i)) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + i),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + i)));
     }
