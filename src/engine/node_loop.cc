@@ -160,10 +160,14 @@ void NodeLoop::let_go() {
 void NodeLoop::end_call() {
   handler_->after();
   turn();
-  // What came may have been what the one that drives, or others behind it, wait for.
+  wake_others();
+  let_go();
+}
+
+// What came may have been what the one that drives, or others behind it, wait for.
+void NodeLoop::wake_others() {
   if (driver_ != nullptr && *driver_) transport_->interrupt();
   if (followers_ > 0) changed_.notify_all();
-  let_go();
 }
 
 bool NodeLoop::look_a_while() {

@@ -48,11 +48,13 @@ class NodeLoop {
     transport_->run_others();
   }
 
-  // The same for `work` that sends nothing and changes no time to wake up.
+  // The same for `work` that sends nothing and changes no time to wake up. Like a call it may set what others wait for.
   template <class F>
   void look(F work) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (!ended_) work();
+    if (ended_) return;
+    work();
+    wake_others();
   }
 
   // From any thread but one that is the loop: does the loop's work until `done` is set. False if the loop has ended.
@@ -96,6 +98,7 @@ class NodeLoop {
   NodeLoop();
   void run() EXCLUDES(mutex_);
   void end_call() REQUIRES(mutex_);
+  void wake_others() REQUIRES(mutex_);
   void let_go() REQUIRES(mutex_);
   void rest(Spin& spin, const std::atomic<bool>* done) REQUIRES(mutex_);
   bool look_a_while() EXCLUDES(mutex_);

@@ -134,6 +134,10 @@ void TcpConnection::on_dialled() {
     peer_ended_ = false;
     return dial_next();
   }
+  // The name of a server's unix socket is free for anybody when the server has died.
+  if (remote_endpoint(socket_.get()).storage.ss_family == AF_UNIX && !same_user(socket_.get())) {
+    return fail(unavailable("{}: another user listens there", address_));
+  }
   begin();
 }
 

@@ -36,7 +36,7 @@ class ZeroCopy(ClusterTest):
         scheduler, server = cluster.scheduler(), cluster.server()
         observer = start(cluster, "look")
         until(lambda: observer.out, observer.story)
-        before = None
+        before = memfds(server)  # the observer's
         low = high = 0
         rest = random.Random(1)
         for kill in range(KILLS):
@@ -57,10 +57,10 @@ class ZeroCopy(ClusterTest):
                 answers = len(observer.out) + 1
                 until(lambda: len(observer.out) >= answers, observer.story)
                 self.assertEqual(observer.out[-1], "ok", f"after {kill + 1} kills, {low} to {high} pushes")
-                before = before or memfds(server)
         until(lambda: len(scheduler.lines(r"worker \d+ died")) == KILLS, scheduler.story)
         # Only the observer is left.
-        until(lambda: memfds(server) <= before, lambda: f"{memfds(server)} of {before} memfds: {server.story()}")
+        until(lambda: all(now <= then for now, then in zip(memfds(server), before)),
+              lambda: f"{memfds(server)} of {before} memfds: {server.story()}")
         observer.finish()
         self.assert_ends_well(observer, scheduler, server)
         self.assert_no_complaint(server)

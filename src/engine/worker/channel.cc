@@ -168,7 +168,8 @@ void Channel::on_sync_reply(const Frame& frame) {
   // Not in on_open: a server that refuses our certificate closes the lane after it has opened here.
   backoff_ = Duration{};
   connect_error_.clear();
-  if (!std::exchange(said_how_, true)) {
+  if (said_how_ != local_) {
+    said_how_ = local_;
     log_info("{}: {}", options_.owner.name(), local_ ? "by shared memory" : "over the network");
   }
   credit_ = Credit::unpack(state->credit);
@@ -199,7 +200,9 @@ void Channel::on_reply(const Frame& frame) {
     answer = error ? Error{error->code, fmt::format("{}: {}", options_.owner.name(), error->text)} : error.error();
   } else if (sent.part.in_place_bytes > 0) {
     answer->raw = frame.values;
-    if (!frame.values || !frame.values->is_peers() || frame.values->size() != sent.part.in_place_bytes) {
+    if (!(frame.header.flags & kFlagInPlace)) {
+      answer = unavailable("{}: its rows cannot be read where they lie", options_.owner.name());
+    } else if (!frame.values || !frame.values->is_peers() || frame.values->size() != sent.part.in_place_bytes) {
       answer = corrupt("{}: its rows are not where it says", options_.owner.name());
     }
   } else if (sent.part.pulls()) {

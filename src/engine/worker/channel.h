@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -141,7 +142,7 @@ class Channel {
   bool local_failed_ = false;  // it is on another machine
   uint64_t placed_ = 0;        // the reply to this arrives in its place; 0: none does
   bool synced_ = false;
-  bool said_how_ = false;
+  std::optional<bool> said_how_;  // that it is by shared memory, or not
   uint64_t sync_number_ = 0;
   uint64_t asked_before_ = 1;  // requests below this had been sent when the last question was asked
   Time next_connect_ = Time::never();

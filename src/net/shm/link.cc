@@ -15,8 +15,9 @@ namespace {
 constexpr size_t kSlotsAt = 4096;
 constexpr size_t kBlocksAt = kSlotsAt + kSlots * sizeof(ShmSlot);
 constexpr size_t kSegmentBytes = size_t{64} << 20;
-constexpr uint64_t kPeerSegmentBytesMax = uint64_t{1} << 40;  // only addresses, not memory
-constexpr size_t kLentMax = 1024;                             // at one time
+// Of all that a peer hands over. Only addresses, not memory; but these are wanted for tables, too.
+constexpr uint64_t kPeerBytesMax = uint64_t{1} << 42;
+constexpr size_t kLentMax = 1024;  // at one time
 static_assert(sizeof(ShmLink::Control) <= kSlotsAt);
 
 }  // namespace
@@ -73,7 +74,9 @@ Result<> ShmLink::say_hello() {
 
 Result<> ShmLink::take_over(ReceivedHandover received) {
   const ShmHandover& what = received.what;
-  if (what.size > kPeerSegmentBytesMax) return corrupt("a peer's shared memory of {} bytes", what.size);
+  if (what.size > kPeerBytesMax - peers_bytes_) {
+    return corrupt("a peer's shared memory of {} bytes beside {}", what.size, peers_bytes_);
+  }
   if (what.kind == ShmHandover::kHello) {
     if (peers_control_ != nullptr || received.fds.size() != 2 || what.segment != 0 || what.size < kBlocksAt) {
       return corrupt("a peer's shared memory is not as it must be");
@@ -84,6 +87,7 @@ Result<> ShmLink::take_over(ReceivedHandover received) {
     peers_slots_ = reinterpret_cast<const ShmSlot*>(segment->data() + kSlotsAt);
     doorbell_.emplace(own_->control, *peers_control_);
     peers_[0] = std::move(segment);
+    peers_bytes_ += what.size;
     if (!said_hello_) TRY(say_hello());
     return {};
   }
@@ -94,6 +98,7 @@ Result<> ShmLink::take_over(ReceivedHandover received) {
   // Those that are gone are told in the ring, which may not be read yet.
   if (peers_.size() > kLentMax + kSlots) return corrupt("more than {} segments of shared memory are lent", kLentMax);
   peers_[what.segment] = TRY(ShmSegment::map_peers(std::move(received.fds[0]), what.size));
+  peers_bytes_ += what.size;
   return {};
 }
 
@@ -173,7 +178,15 @@ bool ShmLink::fill(ShmSlot& slot, const Frame& frame) {
     return true;
   }
   if (!frame.bytes().empty() && !place(frame.payload, slot.payload)) return false;
-  if (frame.value_bytes().empty() || place(frame.values, slot.values)) return true;
+  if (frame.value_bytes().empty() || place(frame.values, slot.values)) {
+    if (in_place && slot.values.segment == 0) {
+      // A copy in our own segment is not where the rows lie: who asked for that must not take it for them.
+      Frame copied = frame;
+      copied.header.flags &= static_cast<uint16_t>(~kFlagInPlace);
+      slot.header = encode_header(copied, false);
+    }
+    return true;
+  }
   if (slot.payload.size > 0) in_flight_.erase(in_flight_.find({slot.payload.segment, slot.payload.offset}));
   return false;
 }
@@ -269,6 +282,7 @@ Result<> ShmLink::receive(uint32_t payload_max, BufferPool& pool, const std::fun
         failed_ = true;
         return corrupt("shared memory {} is taken back that was not lent", slot.payload.segment);
       }
+      peers_bytes_ -= peers_.at(slot.payload.segment)->size();
       peers_.erase(slot.payload.segment);
       continue;
     }

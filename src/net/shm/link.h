@@ -57,7 +57,7 @@ class ShmLink {
   std::optional<Buffer> allocate(size_t size) { return allocate(size, kReserve); }
 
  private:
-  static constexpr uint64_t kReserve = 8 << 20;
+  static constexpr uint64_t kReserve = kPayloadBytesMax + 65536;  // for the largest frame
   using Place = std::pair<uint32_t, uint64_t>;  // segment and offset
   struct Releases;
   struct Own;
@@ -84,6 +84,7 @@ class ShmLink {
   bool failed_ = false;
 
   std::map<uint32_t, std::shared_ptr<ShmSegment>> peers_;  // segments of the other side; 0 has its slots
+  uint64_t peers_bytes_ = 0;                               // of all of them
   std::optional<ShmDoorbell<std::atomic<uint32_t>>> doorbell_;
   const Control* peers_control_ = nullptr;
   const ShmSlot* peers_slots_ = nullptr;

@@ -156,11 +156,25 @@ TEST_F(ShmLinkTest, WhatIsSentLaterLeavesRoomForWhatIsSentNow) {
   while (auto buffer = worker_->allocate(1 << 20)) {
     values.push_back(std::make_shared<const Buffer>(*std::move(buffer)));
   }
-  EXPECT_GT(values.size(), 50u);
-  Frame frame = frame_of(1, 1 << 20, 0);
-  frame.values = values.front();
-  worker_->send(frame);
-  EXPECT_TRUE(worker_->idle()) << "its keys had no room";
+  EXPECT_GT(values.size(), 40u);
+  worker_->send(frame_of(1, kPayloadBytesMax, 0));
+  EXPECT_TRUE(worker_->idle()) << "the largest frame had no room";
+}
+
+TEST_F(ShmLinkTest, ACopyIsNotTakenForTheRowsThemselves) {
+  connect();
+  std::vector<SharedBuffer> tables;
+  const auto show = [&] {
+    tables.push_back(std::make_shared<const Buffer>(server_lent_.lend(4096).value()));
+    server_->send({.header = {.type = FrameType::kReply, .flags = kFlagInPlace}, .values = tables.back()});
+    const auto got = receive(*worker_);
+    EXPECT_TRUE(got && got->size() == 1);
+    return got->front();
+  };
+  for (int i = 0; i < 1024; ++i) ASSERT_EQ(show().header.flags, kFlagInPlace);
+  const Frame copied = show();  // one more than is lent at one time
+  EXPECT_EQ(copied.header.flags, 0);
+  EXPECT_EQ(copied.value_bytes().size(), 4096u);
 }
 
 TEST_F(ShmLinkTest, NobodySleepsWhileThereIsSomethingToTake) {
@@ -327,6 +341,14 @@ TEST_F(HostilePeer, NobodyMayLendWithoutEnd) {
   const auto taken = lend(kMost + 1, *memory);
   ASSERT_FALSE(taken);
   EXPECT_THAT(taken.error().message, HasSubstr("more than 1024"));
+}
+
+TEST_F(HostilePeer, NobodyMayUseUpTheAddressesOfTheOther) {
+  const auto memory = ShmSegment::make(uint64_t{1} << 40).value();  // without pages
+  for (uint32_t number = 1; number <= 3; ++number) ASSERT_TRUE(lend(number, *memory)) << number;
+  const auto taken = lend(4, *memory);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message, HasSubstr("beside"));
 }
 
 // What a hostile peer hands over instead of a good segment.
