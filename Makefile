@@ -18,7 +18,7 @@ ONLY ?=
 space := $(subst ,, )
 of_only = $(if $(ONLY),-R '^($(subst $(space),|,$(ONLY)))(_[0-9])?$$')
 
-.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes bench bench-peers bench-train bench-quality check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes kills bench bench-peers bench-train bench-quality check format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -68,6 +68,10 @@ test-kubernetes: build ## jobs on a real Kubernetes of two nodes (root; the firs
 	@tools/setup.sh kubernetes
 	@python3 tests/labs/kube_build.py build/kubernetes
 	@ctest --preset release -R '^cluster_Kube' -V
+
+kills: build/release/build.ninja ## kill -9 of 1,000 workers and 1,000 servers while memory is shared (six minutes)
+	@cmake --build --preset release -j $(JOBS) --target pscloud lent_worker
+	@PSCLOUD_KILLS=1000 PSCLOUD_TEST_SHARED_MEMORY=1 PSCLOUD_BUILD=build/release python3 tests/cluster/zero_copy_test.py
 
 bench: build/release/build.ninja ## measures everything, and names what got slower since the last time
 	@cmake --build --preset release -j $(JOBS) --target pscloud bench/all

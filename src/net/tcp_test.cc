@@ -2,10 +2,14 @@
 
 #include "net/tcp.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>  // NOLINT: kill() is POSIX
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/random.h"
@@ -89,6 +93,33 @@ TEST(Tcp, ARefusedConnectionNamesTheAddress) {
   const Error why = node.wait_closed(node.connect(address));
   EXPECT_EQ(why.code, Code::kUnavailable);
   EXPECT_EQ(why.message, address + ": connection refused");
+}
+
+TEST(Tcp, AnotherUsersSocketIsNotTakenForAServers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const std::string name = fmt::format("pscloud-test-{}", getpid());
+  int ready[2];
+  ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    const Endpoint endpoint = unix_endpoint(name);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    const bool listens = setuid(65534) == 0 && bind(fd, endpoint.get(), endpoint.size) == 0 && listen(fd, 1) == 0;
+    (void)!write(ready[1], listens ? "y" : "n", 1);
+    pause();
+    _exit(0);
+  }
+  char listens = 0;
+  ASSERT_EQ(read(ready[0], &listens, 1), 1);
+  ASSERT_EQ(listens, 'y');
+  TestNode worker(make_plain());
+  const Error why = worker.wait_closed(worker.connect("unix:" + name));
+  EXPECT_EQ(why.code, Code::kUnavailable);
+  EXPECT_THAT(why.message, HasSubstr("another user listens there"));
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST(Tcp, NamesAreLookedUp) {

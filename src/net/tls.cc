@@ -136,12 +136,12 @@ class TlsStream final : public Stream {
   }
 
  private:
-  // Records under one key of AES-GCM are limited; OpenSSL does not count them. The kernel's TLS cannot change its key.
-  void count_under_key(size_t bytes) {
+  // Records under one key of AES-GCM are limited; OpenSSL does not count them. True: it is time for another key.
+  bool count_under_key(size_t bytes) {
     under_key_bytes_ += bytes;
-    if (under_key_bytes_ < rekey_bytes_) return;
+    if (under_key_bytes_ < rekey_bytes_) return false;
     under_key_bytes_ = 0;
-    if (output_) SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+    return true;
   }
 
   // Headers and small payloads are put together to fill a record. Large payloads are taken from where they are.
@@ -160,7 +160,7 @@ class TlsStream final : public Stream {
         if (result != 1) return stuck(result);
         accepted_ += bytes;
       }
-      count_under_key(accepted_);
+      if (count_under_key(accepted_)) SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
     }
     const Progress::Status status = output_->flush();
     if (status == Progress::kDone) return {status, std::exchange(accepted_, 0)};
@@ -178,8 +178,10 @@ class TlsStream final : public Stream {
     const int result = SSL_write_ex(ssl_, record_.data(), pending_, &bytes);
     if (result != 1) return stuck(result);
     pending_ = 0;
-    count_under_key(bytes);
-    return {Progress::kDone, bytes};
+    if (!count_under_key(bytes)) return {Progress::kDone, bytes};
+    // The kernel's TLS cannot change its key. A new connection has another; its session goes on where this one was.
+    error_ = unavailable("as much as is safe has been sent under one key");
+    return {Progress::kFailed};
   }
 
   size_t fill_record(std::span<const iovec> data) {

@@ -58,23 +58,28 @@ void run(Bytes input) {
   const Bytes slots = input.subspan(9 + said);
   std::memcpy(memory.data + kSlotsAt, slots.data(), std::min(slots.size(), kSlots * sizeof(ShmSlot)));
   std::memcpy(memory.data + 64, input.data() + 4, 4);  // taken
-  std::memcpy(memory.data, input.data(), 4);           // sent
 
+  uint32_t step = 0;
+  std::memcpy(&step, input.data(), sizeof step);
   size_t bytes = 0;
   std::vector<Frame> kept;
-  const auto received = (*link)->receive(kPayloadBytesMax, pool, [&](Frame frame) {
-    // Every byte of a frame can be read.
-    for (const std::byte byte : frame.bytes()) bytes += static_cast<size_t>(byte);
-    for (const std::byte byte : frame.value_bytes()) bytes += static_cast<size_t>(byte);
-    CHECK(frame.payload_size() == frame.header.payload_bytes);
-    if (kept.size() < 3) kept.push_back(std::move(frame));
-    return true;
-  });
-  if (!received) return;
-  kept.clear();
-  (*link)->flush();
-  (void)(*link)->exchange();
-  (void)(*link)->prepare_sleep();
+  // More than once round the ring: what was lent may be gone and come again.
+  for (uint32_t sent = step, round = 0; round < 3; ++round, sent += step) {
+    std::memcpy(memory.data, &sent, sizeof sent);
+    const auto received = (*link)->receive(kPayloadBytesMax, pool, [&](Frame frame) {
+      // Every byte of a frame can be read.
+      for (const std::byte byte : frame.bytes()) bytes += static_cast<size_t>(byte);
+      for (const std::byte byte : frame.value_bytes()) bytes += static_cast<size_t>(byte);
+      CHECK(frame.payload_size() == frame.header.payload_bytes);
+      if (kept.size() < 3) kept.push_back(std::move(frame));
+      return true;
+    });
+    if (!received) return;
+    kept.clear();
+    (*link)->flush();
+    (void)(*link)->exchange();
+    (void)(*link)->prepare_sleep();
+  }
 }
 
 }  // namespace

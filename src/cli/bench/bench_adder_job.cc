@@ -79,6 +79,11 @@ Result<> AdderJob::start_workers() {
     const std::string line = TRY(hear(worker));
     if (!line.starts_with("ready ")) return corrupt("a worker said \"{}\"", line);
     outcome_.transport = line.substr(std::string_view("ready ").size());
+    // Else the figures would be those of something else, beside limits that are not theirs.
+    if (flags_.cluster.transport.shared_memory() && own_processes() && outcome_.transport != "shm") {
+      return job_failed("a worker took {} in place of shared memory: --transport {} measures that", outcome_.transport,
+                        outcome_.transport);
+    }
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -32,7 +33,8 @@ find and no network.
 Every batch has fresh keys. With --cached a few lists come again and again, and
 the table has the key_caching filter, so that known lists do not travel.
 
-Bytes a key are what the server's own memory grew by while it was filled.
+Bytes a key are what the server's own memory grew by while it was filled; the
+longest push of new keys tells of pauses in which the table grows.
 Values are compared with the array's if the updater is add, else they must be
 finite.)";
 
@@ -68,7 +70,9 @@ void print_json(const SparseFlags& flags, const SparseOutcome& outcome) {
   json.field("ms_p50", ms.p50).field("ms_p95", ms.p95).field("ms_p99", ms.p99).field("ms_min", ms.min);
   json.field("limit_ns_per_key", s.limit_ns_per_key).field("limit_mkeys_per_s", 1e3 / s.limit_ns_per_key);
   json.field("ratio_to_limit", s.ratio).field("server_bytes_per_key", s.bytes_per_key);
-  json.field("fill_s", outcome.fill_seconds).field("cpu_worker_s", outcome.cpu_worker_s);
+  const Quantiles fill(outcome.fill_ms);
+  json.field("fill_s", outcome.fill_seconds).field("fill_ms_p50", fill.p50);
+  json.field("fill_ms_max", std::ranges::max(outcome.fill_ms)).field("cpu_worker_s", outcome.cpu_worker_s);
   json.field("cpu_server_s", outcome.cpu_server_s).field("values_ok", outcome.values_ok).end_object();
   fmt::print("{}\n", json.text());
 }
@@ -85,6 +89,8 @@ void print_text(const SparseFlags& flags, const SparseOutcome& outcome) {
   fmt::print("\na key took {:.2f} times the limit (plain array)\n", s.ratio);
   fmt::print("batch     p50 {:.2f} ms, p99 {:.2f} ms, from request to answer\n", ms.p50, ms.p99);
   fmt::print("memory    {:.1f} bytes a key on the server; filled in {:.1f} s\n", s.bytes_per_key, outcome.fill_seconds);
+  fmt::print("growth    p50 {:.2f} ms, longest {:.2f} ms for a push of 100,000 new keys\n",
+             Quantiles(outcome.fill_ms).p50, std::ranges::max(outcome.fill_ms));
   fmt::print("values    {}\n", outcome.values_ok ? "all right" : "WRONG");
 }
 

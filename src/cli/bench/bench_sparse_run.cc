@@ -125,7 +125,9 @@ Result<> SparseRun::fill(ProgressLine& progress) {
   for (uint64_t first = 0; first < keys_ && !cancelled_(); first += keys.size()) {
     keys.resize(std::min(kFillKeys, keys_ - first));
     std::iota(keys.begin(), keys.end(), first);
+    const auto pushed = SteadyClock::now();
     TRY(worker_->push(table_, keys, gradients_of(keys)).wait());
+    outcome_.fill_ms.push_back(seconds_since(pushed) * 1e3);
     array_->push_pull(keys, gradients_, expected_);
     progress.show(fmt::format("filling, {:.1f} of {:.1f} million keys", static_cast<double>(first + keys.size()) * 1e-6,
                               flags_.keys * 1e-6));
@@ -199,9 +201,10 @@ Result<SparseOutcome> SparseRun::run() {
   TRY(fill(progress));
   // Once before it counts: connections and caches warm up, and the server learns the lists that come again.
   TRY(run_block(kBlockBatches));
-  const SparseOutcome before = std::exchange(outcome_, {});
+  SparseOutcome before = std::exchange(outcome_, {});
   outcome_.transport = worker_->transport();
   outcome_.fill_seconds = before.fill_seconds;
+  outcome_.fill_ms = std::move(before.fill_ms);
   outcome_.server_bytes = before.server_bytes;
   outcome_.values_ok = before.values_ok;
   for (int done = 0; done < flags_.rounds && !cancelled_();) {

@@ -76,6 +76,9 @@ Result<std::optional<ReceivedHandover>> receive_handover(int socket) {
       received.fds.emplace_back(fd);
     }
   }
+  if (envelope.header.msg_flags & MSG_CTRUNC) {
+    return unavailable("cannot take the peer's shared memory: this process has too many open files (ulimit -n)");
+  }
   if (got != sizeof envelope.text || envelope.text.magic != kMagic) {
     return invalid("the peer ended the connection, or does not speak of shared memory");
   }
