@@ -18,7 +18,7 @@ ONLY ?=
 space := $(subst ,, )
 of_only = $(if $(ONLY),-R '^($(subst $(space),|,$(ONLY)))(_[0-9])?$$')
 
-.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes kills bench bench-peers bench-train bench-quality check format fuzz sim install clean setup setup-check
+.PHONY: help build demo test labs test-asan test-tsan test-console test-tensorflow test-kubernetes kills bench bench-peers bench-train bench-quality check check-tests format fuzz sim install clean setup setup-check
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # Ninja does the parallel part
 
@@ -43,7 +43,7 @@ labs: build ## jobs on real ssh hosts, Docker Swarm, Slurm, HTCondor and an emul
 	@tools/setup.sh labs
 	@python3 bench/peers/environment.py build/moto tests/labs/requirements-ec2.txt
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j $(JOBS) -L '^lab$$'
+	@ctest --preset release -j $$(($(JOBS) + 1)) -L '^lab$$'  # they wait more than they work
 
 test-asan: build/dev/build.ninja ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --build --preset dev -j $(JOBS) $(if $(ONLY),--target $(ONLY))
@@ -94,6 +94,10 @@ bench-quality: build/release/build.ninja ## AUC and logloss on a9a, of which DAT
 check: build/lint/build.ninja ## format, lint (clang-tidy), layering and scripts
 	@cmake --preset lint --log-level=ERROR >/dev/null  # nothing is built there, so nobody else sees new sources
 	@tools/check.sh $(JOBS)
+
+check-tests: build/lint/build.ninja ## clang-tidy of the tests, too (a quarter of an hour)
+	@cmake --preset lint --log-level=ERROR >/dev/null
+	@python3 tools/lint.py build/lint $(JOBS) --tests
 
 format: | setup-check ## formats all C++ files
 	@git ls-files '*.cc' '*.h' | xargs clang-format-16 -i
