@@ -21,7 +21,8 @@ class QueueBackend : public Backend {
   Result<std::vector<TaskEvent>> wait(Now deadline, int wake_fd) override;
 
  protected:
-  // Asks the queue; may take seconds. When to ask again.
+  // Asks the queue, or looks whether it has answered. Must not wait: agents look for a sign of life of ours meanwhile,
+  // and users press Ctrl-C. When to call it again.
   virtual Now ask_queue(Now now, std::vector<TaskEvent>& events) = 0;
 
   // Makes the folder `<shared>/<job>`, with what each task must know in it and the files of the job, and watches it. It

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -38,6 +40,35 @@ std::string joined(const std::vector<SlurmState>& states) {
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
+
+// The job and its components; none if Slurm does not know it any more.
+Result<std::vector<SlurmState>> states_of(const std::string& job, const std::stop_token& stop = {}) {
+  const auto output =
+      TRY(run_tool({"squeue", "--noheader", "--states=all", "--jobs=" + job, fmt::format("--format={}", kSqueueFormat)},
+                   "", kSlurmPatience, stop));
+  if (output.code == 0) return parse_squeue(output.out);
+  if (output.err.find("Invalid job id") != std::string::npos) return std::vector<SlurmState>{};
+  return unavailable("squeue ended with code {}: {}", output.code, output.err);
+}
+
+// states_of() in a thread of its own: a busy controller may take a minute. One that is destroyed before is not waited
+// for.
+class StatesQuestion {
+ public:
+  explicit StatesQuestion(const std::string& job)
+      : thread_([this, job](const std::stop_token& stop) {
+          answer_ = states_of(job, stop);
+          answered_ = true;
+        }) {}
+
+  bool is_answered() const { return answered_; }
+  const Result<std::vector<SlurmState>>& answer() const { return *answer_; }  // once it is
+
+ private:
+  std::optional<Result<std::vector<SlurmState>>> answer_;  // of the thread, until `answered_`
+  std::atomic<bool> answered_ = false;
+  std::jthread thread_;  // the last: it begins after the others and ends before them
+};
 
 class SlurmBackend final : public QueueBackend {
  public:
@@ -76,17 +107,9 @@ class SlurmBackend final : public QueueBackend {
   std::string said_;       // why it waits, as it was told last
   std::string complaint_;  // of the job, as it was told
   seconds ask_every_ = kAskFirst;
+  std::optional<StatesQuestion> question_;  // while it is under way
+  Backoff look_for_answer_;
 };
-
-// The job and its components; none if Slurm does not know it any more.
-Result<std::vector<SlurmState>> states_of(const std::string& job) {
-  const auto output =
-      TRY(run_tool({"squeue", "--noheader", "--states=all", "--jobs=" + job, fmt::format("--format={}", kSqueueFormat)},
-                   "", kSlurmPatience));
-  if (output.code == 0) return parse_squeue(output.out);
-  if (output.err.find("Invalid job id") != std::string::npos) return std::vector<SlurmState>{};
-  return unavailable("squeue ended with code {}: {}", output.code, output.err);
-}
 
 // The numbers of the user's jobs that wait or run and are called so.
 Result<std::vector<std::string>> jobs_named(const std::string& name) {
@@ -168,13 +191,19 @@ Result<> SlurmBackend::start(const Plan& plan, Ledger& ledger) {
 
 Now SlurmBackend::ask_queue(Now now, std::vector<TaskEvent>& events) {
   (void)events;
-  if (const auto states = states_of(job_)) {
+  if (!question_) {
+    question_.emplace(job_);
+    look_for_answer_.reset();
+  }
+  if (!question_->is_answered()) return now + look_for_answer_.next();
+  if (const auto& states = question_->answer()) {
     take_states(*states, steady_clock::now());
     say_why_pending(*states, now);
     say_complaint();
   } else {
     log_warning("{}", states.error().message);
   }
+  question_.reset();
   ask_every_ = std::min(ask_every_ * 2, kAskLast);
   return steady_clock::now() + ask_every_;
 }
@@ -228,6 +257,7 @@ std::string SlurmBackend::first_complaint() const {
 
 Result<std::vector<std::string>> SlurmBackend::clean(const Plan& plan, Ledger& ledger) {
   (void)plan;
+  question_.reset();
   std::vector<std::string> left;
   // The job first: its agents still write to the folder.
   for (const LedgerEntry& entry : ledger.remaining()) {
