@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -96,6 +97,21 @@ class SlurmTest(QueueCases, OnSlurm):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertRegex(done.stderr, "says: .*/var/lib/alone/.*it must be on a disk that all machines share")
         self.assertIn("only 4 of 6 have arrived; missing: worker-4, worker-5", done.stderr)
+        self.nothing_is_left()
+
+    def test_a_launcher_that_stood_still_for_too_long_hears_why_its_tasks_have_ended(self):
+        process = self.start("run", "--on", "slurm:lost_after=4", "--name", "still", "--framework", "tensorflow",
+                             "--workers", 1, "--env", "WORK=slow", "--", *self.program)
+        until(lambda: "works" in self.log("still", "worker-0"), "work", SECONDS)
+        launcher = self.lab.first.run(["pgrep", "-f", "run --on .*--name still "]).stdout.split()
+        self.lab.first.run(["kill", "-STOP", *launcher])
+        until(lambda: not any("tf_config_program.py" in line and "--name still" not in line
+                              for machine in self.lab.machines for line in machine.processes()),
+              "end of the task", SECONDS)
+        process.send_signal(signal.SIGCONT)  # nsenter has stopped with it, and lets it go on first
+        self.assertEqual(process.wait(SECONDS), 1)
+        self.assertRegex(process.stdout.read(),
+                         r"(?s)worker-0 on \S+ failed: signal 15 .*nobody has touched .*: the launcher is gone")
         self.nothing_is_left()
 
     def test_a_program_that_is_not_there_is_named(self):

@@ -1,5 +1,6 @@
 #include "launch/agent/agent.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>  // NOLINT: <csignal> does not promise sigset_t
 #include <sys/prctl.h>
@@ -7,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstring>
 #include <list>
 
 #include "base/check.h"
@@ -57,7 +59,7 @@ class SignalQueue {
 
   int fd() const { return fd_.get(); }
   struct News {
-    bool end = false;  // one of them means the end
+    int end = 0;  // the first that means the end, 0 if there is none
     // The first of the children that have ended, 0 if there is none: of a SIGCHLD that nobody has read yet the kernel
     // keeps the first. By waitpid() they come in the order in which they began.
     pid_t first_child = 0;
@@ -67,7 +69,7 @@ class SignalQueue {
     signalfd_siginfo info{};
     while (::read(fd_.get(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo != SIGCHLD) {
-        news.end = true;
+        if (news.end == 0) news.end = static_cast<int>(info.ssi_signo);
       } else if (news.first_child == 0) {
         news.first_child = static_cast<pid_t>(info.ssi_pid);
       }
@@ -91,7 +93,9 @@ class Agent {
       wait();
       const AgentTime now = time_now();
       const SignalQueue::News news = signals_.take();
-      if (news.end) end(now);
+      if (news.end != 0) {
+        end(fmt::format("got signal {} (SIG{})", news.end, ::sigabbrev_np(news.end)), now);
+      }
       reap(news.first_child, now);
       while (auto word = link_.next(now)) obey(*word, now);
       if (!ending_) keep_alive_.beat(now);
@@ -134,13 +138,23 @@ class Agent {
           if (runner.spec().id == word.task) runner.stop(word.at_once, now);
         }
         break;
-      case LauncherWord::Kind::kGone: end(now); break;
+      case LauncherWord::Kind::kGone: end(word.why, now); break;
     }
   }
 
-  void end(AgentTime now) {
+  // A launcher that hears of these ends after all would take them for the programs' own: each task's last lines say
+  // `why`. Empty: somebody else does.
+  void end(const std::string& why, AgentTime now) {
+    for (TaskRunner& runner : runners_) {
+      if (!ending_ && !why.empty() && !runner.has_ended()) {
+        link_.say({.kind = TaskEvent::Kind::kLine,
+                   .task = runner.spec().id,
+                   .text = fmt::format("pscloud: the agent ends this task: {}", why),
+                   .is_stderr = true});
+      }
+      runner.stop(false, now);
+    }
     ending_ = true;
-    for (TaskRunner& runner : runners_) runner.stop(false, now);
   }
 
   void reap(pid_t first, AgentTime now) {

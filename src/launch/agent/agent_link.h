@@ -18,7 +18,7 @@ struct LauncherWord {
     kStart,  // run `spec`: lease a port, say kArrived, wait for the view
     kView,   // the others are there: begin the programs of all tasks that are in `view` and have not begun
     kStop,   // end `task`
-    kGone,   // there is no launcher any more, `why`: end everything. The last word
+    kGone,   // there is no launcher any more, `why` (empty: the link's owner tells it): end everything. The last word
   };
   Kind kind = Kind::kGone;
   TaskSpec spec = {};

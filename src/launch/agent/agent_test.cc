@@ -390,6 +390,7 @@ TEST_F(AgentTest, TasksEndWhenTheAgentIsTold) {
   says("up");
   ::kill(agent_, SIGTERM);
   EXPECT_EQ(next().signal, SIGTERM);
+  EXPECT_THAT(lines_, ElementsAre("up", "pscloud: the agent ends this task: got signal 15 (SIGTERM)"));
   agent_exit();
   expect_nothing_left();
 }
@@ -475,6 +476,9 @@ TEST_F(AgentTest, SilenceIsTheLaunchersEnd) {
   open_agent(300);
   run(spec("echo up; sleep 1000"));
   says("up");
+  // One that was only held up hears why.
+  EXPECT_EQ(next().signal, SIGTERM);
+  EXPECT_THAT(lines_.back(), HasSubstr("the launcher has said nothing for"));
   EXPECT_EQ(agent_exit(), 128 + SIGTERM);
   expect_nothing_left();
 }

@@ -175,8 +175,9 @@ std::optional<LauncherWord> FolderLink::look_at_view() {
 
 LauncherWord FolderLink::gone(Ending ending, std::string why) {
   ending_ = ending;
-  why_ = why;
-  return LauncherWord{.kind = LauncherWord::Kind::kGone, .why = std::move(why)};
+  why_ = std::move(why);
+  // Where lines go to our own stderr its owner tells it there, by why().
+  return LauncherWord{.kind = LauncherWord::Kind::kGone, .why = lines_ == Lines::kHere ? "" : why_};
 }
 
 FolderLink::Time FolderLink::ask_again(Time now) const {
