@@ -34,15 +34,16 @@ class Rendezvous(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def start(self, name, *flags, job="j1", work="", timeout=SECONDS, program=("python3", PROGRAM)):
+    def start(self, name, *flags, job="j1", work="", timeout=SECONDS, program=("python3", PROGRAM),
+              variables=None):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("PSCLOUD_", "DMLC_"))}
         process = subprocess.Popen(
             [PSCLOUD, "rendezvous", "--folder", self.folder, "--job", job, "--task", name, "--servers", "1",
              "--workers", "2", "--framework", "tensorflow", "--timeout", str(timeout), *map(str, flags), "--",
              *program, "two words", "$HOME"],
-            env={**environment, "WORK": work}, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE)
+            env={**environment, "WORK": work, **(variables or {})}, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(self.clean_up, process)
         return Task(name, process)
 
@@ -71,6 +72,23 @@ class Rendezvous(unittest.TestCase):
         late = self.start("worker-0")
         self.assertEqual(late.ends(), 2)
         self.assertIn("has ended: every job needs an id of its own", late.err)
+
+    def test_a_leader_that_does_not_come_is_named_and_all_end_with_code_3_in_time(self):
+        # Only server-0 leads; the least number of workers is no help without it.
+        began = time.monotonic()
+        tasks = [self.start(name, "--workers-min", 1, timeout=2) for name in ("worker-0", "worker-1")]
+        for task in tasks:
+            self.assertEqual(task.ends(), 3, task.out + task.err)
+            self.assertIn("after 2 s only 2 of 3 have arrived; missing: server-0", task.err)
+        self.assertLess(time.monotonic() - began, 2 + SECONDS / 2)
+        late = self.start("server-0")
+        self.assertEqual(late.ends(), 2)
+        self.assertIn("has ended: every job needs an id of its own", late.err)
+
+    def test_why_a_task_cannot_begin_is_told(self):
+        task = self.start("worker-0", variables={"TMPDIR": "/proc"})
+        self.assertEqual(task.ends(), 1)
+        self.assertIn("worker-0: cannot make a folder in /proc", task.err)
 
     def test_a_job_begins_with_the_least_that_it_needs(self):
         tasks = [self.start(name, "--workers-min", 1) for name in ("server-0", "worker-1")]

@@ -36,7 +36,8 @@ FolderLink::FolderLink(SharedFolder folder, const TaskSpec& spec, FolderTimes ti
       messages_name_(folder_file::messages(spec.id, spec.attempt)),
       look_at_(now),
       beat_at_(now),
-      leader_at_(now) {}
+      leader_at_(now),
+      leader_by_(now + std::chrono::milliseconds(spec.arrive_timeout_ms)) {}
 
 void FolderLink::say(const TaskEvent& event) {
   if (!failure_.empty()) return;
@@ -53,6 +54,7 @@ void FolderLink::say(const TaskEvent& event) {
     std::fflush(out);
     return;
   }
+  if (event.kind == TaskEvent::Kind::kLost && lines_ == Lines::kHere) why_ = event.text;
   unsent_ += agent_line(event);
   unsent_ += '\n';
   if (event.kind != TaskEvent::Kind::kLine) send();
@@ -109,6 +111,7 @@ std::optional<LauncherWord> FolderLink::next(Time now) {
     look_at_ = now;
   } else {
     look_at_ = now + backoff_.next();
+    if (!leader_) look_at_ = std::min(look_at_, leader_by_);
   }
   return word;
 }
@@ -132,12 +135,16 @@ std::optional<LauncherWord> FolderLink::look(Time now) {
 std::optional<LauncherWord> FolderLink::look_for_leader(bool there, Time now) {
   if (now < leader_at_) return {};
   leader_at_ = now + times_.heartbeat / 2;
+  if (!leader_) leader_at_ = std::min(leader_at_, leader_by_);
   // A folder that cannot be looked at is like a leader that is gone: NFS has its bad moments.
   std::optional<SharedFolder::Stamp> stamp;
   if (there) {
     if (const auto found = folder_.stamp(folder_file::kLeader)) stamp = *found;
   }
   if (!leader_ && stamp) leader_.emplace(times_.lost_after, now);
+  if (!leader_ && now >= leader_by_) {
+    return gone(Ending::kNoLeader, fmt::format("nobody leads the job of {}", folder_.path()));
+  }
   if (!leader_ || leader_->alive(stamp, now)) return {};
   return gone(Ending::kLeaderLost,
               fmt::format("nobody has touched {} for {} s: the launcher is gone", folder_.path_of(folder_file::kLeader),

@@ -26,13 +26,13 @@ class FolderLink final : public AgentLink {
 
  public:
   // Why the link has ended.
-  enum class Ending : uint8_t { kNone, kDone, kAbort, kLeaderLost };
+  enum class Ending : uint8_t { kNone, kDone, kAbort, kLeaderLost, kNoLeader };
 
   // Where the lines of the program go: to the launcher, or to our own stdout and stderr where nobody reads them there.
   enum class Lines : uint8_t { kToFolder, kHere };
 
-  // For one task, which run_agent() is given by its caller. A second one of the same
-  // task and attempt is told that the launcher is gone.
+  // For one task, which run_agent() is given by its caller. A second one of the same task and attempt is told that the
+  // launcher is gone, and so is one that sees no leader within the time in which all should be there.
   FolderLink(SharedFolder folder, const TaskSpec& spec, FolderTimes times, Lines lines, Time now);
 
   void say(const TaskEvent& event) override;
@@ -48,7 +48,8 @@ class FolderLink final : public AgentLink {
   bool flush(Time deadline) override;
 
   Ending ending() const { return ending_; }
-  // For people, and the exit code that abort.json asks for.
+  // For people: why the link has ended, or the task was lost where nobody reads of it in the folder. And the exit code
+  // that abort.json asks for.
   const std::string& why() const { return why_; }
   int abort_code() const { return abort_code_; }
 
@@ -87,6 +88,7 @@ class FolderLink final : public AgentLink {
   Time look_at_;
   Time beat_at_;
   Time leader_at_;                  // when to look for it
+  const Time leader_by_;            // when it must have been seen
   std::optional<Liveness> leader_;  // since it was seen
 };
 

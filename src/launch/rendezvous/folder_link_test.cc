@@ -187,6 +187,26 @@ TEST_F(FolderLinkTest, ALauncherThatIsGoneEndsTheTaskInTime) {
   EXPECT_EQ(worker->ending(), FolderLink::Ending::kLeaderLost);
 }
 
+TEST_F(FolderLinkTest, WhereNobodyLeadsATaskEndsWhenItsTimeIsOver) {
+  folder_.emplace(*SharedFolder::make(parent_, "j2"));
+  TaskSpec spec;
+  spec.job = "j2";
+  spec.id = kTheWorker;
+  spec.arrive_timeout_ms = 7000;
+  FolderLink lonely(*folder_, spec, times_, FolderLink::Lines::kHere, now_);
+  lonely.say(arrived(kTheWorker, 77));
+  const auto began = now_;
+  std::optional<LauncherWord> got;
+  while (!got && now_ < began + seconds(60)) {
+    got = lonely.next(now_);
+    if (!got) now_ = std::max(now_ + milliseconds(1), lonely.ask_again(now_));
+  }
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->kind, LauncherWord::Kind::kGone);
+  EXPECT_EQ(lonely.ending(), FolderLink::Ending::kNoLeader);
+  EXPECT_EQ(now_ - began, milliseconds(spec.arrive_timeout_ms));
+}
+
 TEST_F(FolderLinkTest, ATaskThatIsGoneIsLostInTimeAndOneThatBeatsIsNot) {
   const auto worker = link(kTheWorker), server = link(kTheServer);
   worker->say(arrived(kTheWorker, 77));

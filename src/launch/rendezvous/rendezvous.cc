@@ -15,6 +15,7 @@
 #include "launch/agent/agent.h"
 #include "launch/process/interrupts.h"
 #include "launch/rendezvous/folder_watch.h"
+#include "launch/rendezvous/rendezvous_file.h"
 #include "launch/supervisor.h"
 #include "net/sigpipe.h"
 
@@ -52,14 +53,39 @@ Result<int> next_attempt(const SharedFolder& folder, TaskId task) {
   return next;
 }
 
-int follow(const SharedFolder& folder, const TaskSpec& spec, FolderTimes times) {
+// Nobody has led in time, so each that has come says by itself who is missing. Whoever comes now is too late: the
+// first of us has the word.
+int end_without_leader(const Plan& plan, const SharedFolder& folder, TaskId self) {
+  const auto now = steady_clock::now();
+  Plan whole = plan;
+  whole.workers_min = 0;  // without a leader the least is not enough
+  Supervisor supervisor(whole, now);
+  if (const auto names = folder.names()) {
+    for (const std::string& name : *names) {
+      const auto arrived = folder_file::of_arrival(name);
+      if (arrived) supervisor.on_event({.kind = TaskEvent::Kind::kArrived, .task = arrived->task}, now);
+    }
+  }
+  const std::string message =
+      fmt::format("after {:g} s only {}", plan.arrive_timeout_ms / 1000.0, supervisor.waiting_for());
+  const auto told =
+      folder.create(folder_file::kAbort, folder_order_json({.job = plan.job, .reason = message, .code = kCodeMissing}));
+  if (!told && told.error().code != Code::kInvalid) tell(self, told.error().message);
+  tell(self, message);
+  return kCodeMissing;
+}
+
+int follow(const Plan& plan, const SharedFolder& folder, const TaskSpec& spec, FolderTimes times) {
   FolderLink link(folder, spec, times, FolderLink::Lines::kHere, steady_clock::now());
   const int code = run_agent(link, {spec});
   switch (link.ending()) {
-    case FolderLink::Ending::kNone: return code;
+    case FolderLink::Ending::kNone:
+      if (!link.why().empty()) tell(spec.id, link.why());
+      return code;
     case FolderLink::Ending::kDone: return 0;
     case FolderLink::Ending::kAbort: tell(spec.id, link.why()); return link.abort_code();
     case FolderLink::Ending::kLeaderLost: tell(spec.id, link.why()); return kCodeFailed;
+    case FolderLink::Ending::kNoLeader: return end_without_leader(plan, folder, spec.id);
   }
   return code;
 }
@@ -154,7 +180,7 @@ int lead(const Plan& plan, const SharedFolder& folder, const TaskSpec& spec, Fol
     ::setpgid(0, 0);  // what ends the group ends the leader, who then tells everybody
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(kCodeFailed);
-    const int code = follow(folder, spec, times);
+    const int code = follow(plan, folder, spec, times);
     std::fflush(nullptr);
     ::_exit(code);
   }
@@ -185,7 +211,7 @@ int run_rendezvous(const Plan& plan, const RendezvousOptions& options) {
   TaskSpec spec = planned->spec;
   spec.attempt = *attempt;
   const bool leads = options.task == rendezvous_leader(plan);
-  return leads ? lead(plan, *folder, spec, options.times) : follow(*folder, spec, options.times);
+  return leads ? lead(plan, *folder, spec, options.times) : follow(plan, *folder, spec, options.times);
 }
 
 }  // namespace pscloud
