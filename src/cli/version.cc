@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/exit_code.h"
 #include "cli/verb.h"
+#include "launch/process/own_program.h"
 #include "net/certificate.h"
 
 namespace pscloud {
@@ -44,7 +45,7 @@ int print_version(bool json) {
 
 }  // namespace
 
-const char* program_version() { return PSCLOUD_VERSION; }
+const char* program_version() { return own_version(); }
 
 void add_version(CLI::App& verb, Action& action) {
   const auto json = std::make_shared<bool>(false);

@@ -1,5 +1,6 @@
 """`pscloud rendezvous`: tasks that somebody else has started, all on this machine here, find each other in a folder."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -89,6 +90,15 @@ class Rendezvous(unittest.TestCase):
         task = self.start("worker-0", variables={"TMPDIR": "/proc"})
         self.assertEqual(task.ends(), 1)
         self.assertIn("worker-0: cannot make a folder in /proc", task.err)
+
+    def test_another_version_is_refused_by_name(self):
+        (self.folder / "j1").mkdir()
+        (self.folder / "j1/ep.worker-0.0.json").write_text(json.dumps(
+            {"job": "j1", "task": "worker-0", "attempt": 0, "address": "10.0.0.1:77", "host": "node7", "pid": 7,
+             "version": "0.0.9"}))
+        task = self.start("server-0")
+        self.assertEqual(task.ends(), 3, task.err)
+        self.assertIn("worker-0 on node7 failed: it is pscloud 0.0.9, and its leader is pscloud ", task.err)
 
     def test_a_job_begins_with_the_least_that_it_needs(self):
         tasks = [self.start(name, "--workers-min", 1) for name in ("server-0", "worker-1")]

@@ -43,6 +43,8 @@ std::string mapped_binary() {
 
 }  // namespace
 
+const char* own_version() { return PSCLOUD_VERSION; }
+
 std::string own_binary() {
   std::string mapped = mapped_binary();
   return mapped.empty() || mapped.ends_with(" (deleted)") ? called_program() : mapped;

@@ -12,4 +12,7 @@ std::vector<std::string> own_program();
 // The file that holds this program: not the loader that runs it.
 std::string own_binary();
 
+// As `pscloud --version` says it: "0.1.0".
+const char* own_version();
+
 }  // namespace pscloud

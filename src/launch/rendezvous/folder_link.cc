@@ -62,7 +62,7 @@ void FolderLink::say(const TaskEvent& event) {
 
 void FolderLink::arrive(const TaskEvent& event) {
   own_address_ = event.address.text();
-  const Arrival arrival{job_, task_, attempt_, event.address, event.host};
+  const Arrival arrival{job_, task_, attempt_, event.address, event.host, ::getpid()};
   const auto created = folder_.create(folder_file::arrival(task_, attempt_), arrival_json(arrival));
   if (!created) {
     failure_ = created.error().code == Code::kInvalid

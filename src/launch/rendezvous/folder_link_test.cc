@@ -207,6 +207,31 @@ TEST_F(FolderLinkTest, WhereNobodyLeadsATaskEndsWhenItsTimeIsOver) {
   EXPECT_EQ(now_ - began, milliseconds(spec.arrive_timeout_ms));
 }
 
+TEST_F(FolderLinkTest, AnotherVersionIsRefusedByName) {
+  const Arrival stranger{"j1", kTheWorker, 0, {"10.0.0.1", 77}, "node7", 4, "0.0.9"};
+  ASSERT_TRUE(folder_->write(folder_file::arrival(kTheWorker, 0), arrival_json(stranger)));
+  const auto events = look();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, EventKind::kLost);
+  EXPECT_EQ(events[0].host, "node7");
+  EXPECT_THAT(events[0].text, HasSubstr("it is pscloud 0.0.9, and its leader is pscloud "));
+  EXPECT_TRUE(folder_->read(folder_file::stop(kTheWorker)));
+  // One that does not say its version is another too.
+  ASSERT_TRUE(folder_->write(folder_file::arrival(kTheServer, 0),
+                             R"({"job":"j1","task":"server-0","attempt":0,"address":"10.0.0.1:5","host":"old"})"));
+  const auto more = look();
+  ASSERT_EQ(more.size(), 1U);
+  EXPECT_EQ(more[0].kind, EventKind::kLost);
+}
+
+TEST_F(FolderLinkTest, ATaskSaysItsVersionAndItsProcess) {
+  link(kTheWorker)->say(arrived(kTheWorker, 77));
+  const auto arrival = parse_arrival(*folder_->read(folder_file::arrival(kTheWorker, 0)));
+  ASSERT_TRUE(arrival);
+  EXPECT_EQ(arrival->version, own_version());
+  EXPECT_EQ(arrival->pid, ::getpid());
+}
+
 TEST_F(FolderLinkTest, ATaskThatIsGoneIsLostInTimeAndOneThatBeatsIsNot) {
   const auto worker = link(kTheWorker), server = link(kTheServer);
   worker->say(arrived(kTheWorker, 77));

@@ -79,6 +79,10 @@ void FolderWatch::look_at_arrival(const folder_file::Attempt& attempt, Now now, 
   if (!text) return;  // the next look
   const auto arrival = parse_arrival(*text);
   if (!arrival || arrival->job != job_ || arrival->task != attempt.task) return;
+  if (arrival->version != own_version()) {
+    refuse(*arrival, task, events);
+    return;
+  }
   if (task.attempt) {
     lose(attempt.task, task, fmt::format("was started again on {}, after it had arrived", arrival->host), events);
     return;
@@ -87,6 +91,18 @@ void FolderWatch::look_at_arrival(const folder_file::Attempt& attempt, Now now, 
   task.life.emplace(times_.lost_after, now);
   events.push_back(
       {.kind = TaskEvent::Kind::kArrived, .task = attempt.task, .host = arrival->host, .address = arrival->address});
+}
+
+// Of another version: what the two of us write here may mean different things.
+void FolderWatch::refuse(const Arrival& arrival, Task& task, std::vector<TaskEvent>& events) {
+  const auto told = order(folder_file::stop(arrival.task), true, "", 1);
+  if (!told) log_warning("cannot tell {} to end: {}", arrival.task.text(), told.error().message);
+  task.ended = true;
+  const std::string theirs = arrival.version.empty() ? "of before versions were told" : arrival.version;
+  events.push_back({.kind = TaskEvent::Kind::kLost,
+                    .task = arrival.task,
+                    .host = arrival.host,
+                    .text = fmt::format("it is pscloud {}, and its leader is pscloud {}", theirs, own_version())});
 }
 
 uint64_t FolderWatch::look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events) {

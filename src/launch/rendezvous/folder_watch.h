@@ -8,6 +8,7 @@
 
 #include "launch/backend.h"
 #include "launch/rendezvous/folder_link.h"
+#include "launch/rendezvous/rendezvous_file.h"
 #include "launch/rendezvous/shared_folder.h"
 #include "launch/rendezvous/task_watch.h"
 
@@ -48,6 +49,7 @@ class FolderWatch final : public TaskWatch {
       : folder_(std::move(folder)), job_(std::move(job)), times_(times), look_at_(now), beat_at_(now), life_at_(now) {}
 
   void look_at_arrival(const folder_file::Attempt& attempt, Now now, std::vector<TaskEvent>& events);
+  void refuse(const Arrival& arrival, Task& task, std::vector<TaskEvent>& events);
   // How many bytes of them were taken.
   uint64_t look_at_messages(TaskId id, Task& task, std::vector<TaskEvent>& events);
   void look_for_life(Now now, std::vector<TaskEvent>& events);

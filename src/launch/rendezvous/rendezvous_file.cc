@@ -9,6 +9,7 @@ std::string arrival_json(const Arrival& arrival) {
   JsonWriter json;
   json.begin_object().field("job", arrival.job).field("task", arrival.task.text()).field("attempt", arrival.attempt);
   json.field("address", arrival.address.text()).field("host", arrival.host);
+  json.field("pid", arrival.pid).field("version", arrival.version);
   return json.end_object().text();
 }
 
@@ -20,6 +21,8 @@ Result<Arrival> parse_arrival(std::string_view json) {
   arrival.attempt = static_cast<int>(value["attempt"].integer());
   arrival.address = TRY(parse_address(value["address"].text()));
   arrival.host = value["host"].text();
+  arrival.pid = value["pid"].integer();
+  arrival.version = value["version"].text();
   return arrival;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "launch/process/own_program.h"
 #include "launch/task.h"
 #include "pscloud/error.h"
 
@@ -18,6 +19,8 @@ struct Arrival {
   int attempt = 0;
   Address address;
   std::string host;
+  int64_t pid = 0;  // of the task's agent there
+  std::string version = own_version();
 };
 std::string arrival_json(const Arrival& arrival);
 Result<Arrival> parse_arrival(std::string_view json);
