@@ -22,8 +22,10 @@ class OnSlurm(unittest.TestCase):
         cls.addClassCleanup(cls.lab.down)
         shutil.copy(queue_cases.ROOT / "cluster/tf_config_program.py", cls.lab.shared)
         cls.lab.first.run(["mkdir", cls.home])
-        for machine in cls.lab.machines:
-            machine.run(["ln", "-s", "/opt/pscloud/pscloud", "/usr/local/bin/pscloud"], user=0)
+        # Where jobs are submitted, and nowhere else: a job brings it.
+        cls.lab.first.run(["ln", "-s", "/opt/pscloud/pscloud", "/usr/local/bin/pscloud"], user=0)
+        for machine in cls.lab.machines[1:]:
+            machine.run(["umount", "/opt/pscloud"], user=0)
 
     def host_of(self, run, task):
         return next(one["host"] for one in self.state(run)["tasks"] if one["task"] == task)

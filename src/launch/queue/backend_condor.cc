@@ -33,7 +33,6 @@ constexpr seconds kLastWordsOfTask{10};  // its job has ended; what it said last
 constexpr seconds kRemovePatience{120};
 constexpr std::chrono::hours kCertificateTime{24 * 30};
 constexpr const char* kCondorJobKind = "condor_job";
-constexpr const char* kBundleFolder = "bundle";
 constexpr const char* kTlsFolder = "tls";
 constexpr const char* kAgentScript = "agent.sh";
 
@@ -54,14 +53,6 @@ Result<std::vector<std::string>> jobs_of(const std::string& batch_name) {
   return lines_of_tool(TRY(tool_answer({"condor_q", "-constraint", constraint_of(batch_name), "-format", "%d.",
                                         "ClusterId", "-format", "%d\n", "ProcId"},
                                        "", kCondorPatience)));
-}
-
-Result<> make_private_folder(const std::string& path) {
-  std::error_code failure;
-  fs::create_directories(path, failure);
-  if (!failure) fs::permissions(path, fs::perms::owner_all, failure);
-  if (failure) return unavailable("cannot make the folder {}: {}", path, failure.message());
-  return {};
 }
 
 class CondorBackend final : public QueueBackend {

@@ -106,6 +106,14 @@ Result<> QueueBackend::remove_folder(const LedgerEntry& entry, Ledger& ledger) {
   return ledger.gone(entry.number);
 }
 
+Result<> make_private_folder(const std::string& path) {
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (!failure) fs::permissions(path, fs::perms::owner_all, failure);
+  if (failure) return unavailable("cannot make the folder {}: {}", path, failure.message());
+  return {};
+}
+
 std::string absolute_path(const std::string& path) {
   std::error_code failure;
   const fs::path absolute = fs::absolute(path, failure);

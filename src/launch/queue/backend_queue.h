@@ -38,10 +38,15 @@ class QueueBackend : public Backend {
   // Removes a folder that clean() finds in the ledger.
   static Result<> remove_folder(const LedgerEntry& entry, Ledger& ledger);
   static constexpr const char* kFolderKind = "folder";
+  // Where this program is brought to, with its libraries: below the folder that the agents see.
+  static constexpr const char* kBundleFolder = "bundle";
 
   std::unique_ptr<TaskWatch> watch_;
   Now ask_at_{};
 };
+
+// With the folders above it; mode 0700.
+Result<> make_private_folder(const std::string& path);
 
 // Of the user's words; empty stays empty.
 std::string absolute_path(const std::string& path);

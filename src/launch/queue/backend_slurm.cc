@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/suggest.h"
-#include "launch/process/own_program.h"
+#include "launch/bundle/bundle.h"
 #include "launch/process/tool.h"
 #include "launch/rendezvous/rendezvous_file.h"
 
@@ -90,13 +90,14 @@ class SlurmBackend final : public QueueBackend {
   void take_states(const std::vector<SlurmState>& states, Now now);
   void say_why_pending(const std::vector<SlurmState>& states, Now now);
   void say_complaint();
-  std::vector<std::string> agent_words(const std::string& folder) const;
+  Result<std::optional<Bundle>> needed_bundle() const;
+  std::vector<std::string> agent_words(const std::string& folder, const std::optional<Bundle>& bundle) const;
   std::string first_complaint() const;
 
   const SlurmOptions options_;
   const FolderTimes times_;
   const std::string shared_;
-  const std::string program_;  // empty: ours
+  const std::string program_;  // empty: it is brought
   const std::string run_folder_;
 
   std::string job_;  // its number
@@ -164,11 +165,29 @@ Result<std::string> SlurmBackend::preview(const Plan& plan) {
     text += sh_word(word) + " ";
   }
   text += "<<'EOF'\n";
-  return text + slurm_script(slurm_components(plan, options_.one_shape), agent_words(folder));
+  return text + slurm_script(slurm_components(plan, options_.one_shape), agent_words(folder, TRY(needed_bundle())));
 }
 
-std::vector<std::string> SlurmBackend::agent_words(const std::string& folder) const {
-  std::vector<std::string> words = program_.empty() ? own_program() : std::vector<std::string>{program_};
+// What must be brought; none if the machines have the program.
+Result<std::optional<Bundle>> SlurmBackend::needed_bundle() const {
+  if (!program_.empty()) return std::optional<Bundle>();
+  return std::optional(TRY(own_bundle()));
+}
+
+std::vector<std::string> SlurmBackend::agent_words(const std::string& folder,
+                                                   const std::optional<Bundle>& bundle) const {
+  std::vector<std::string> words = {program_};
+  if (bundle) {
+    // On a machine that does not see the folder Slurm would only say that there is no such file.
+    words = {
+        "/bin/sh", "-c",
+        "[ -x \"$1\" ] || { echo \"pscloud: there is no $1 on this machine; it must be on a disk that all machines "
+        "share\" >&2; exit 1; }; exec \"$@\"",
+        "sh"};
+    for (std::string& word : bundle_command(*bundle, fmt::format("{}/{}", folder, kBundleFolder))) {
+      words.push_back(std::move(word));
+    }
+  }
   for (std::string& word : folder_arguments(folder, times_)) words.push_back(std::move(word));
   return words;
 }
@@ -179,8 +198,13 @@ Result<> SlurmBackend::start(const Plan& plan, Ledger& ledger) {
   components_ = slurm_components(plan, options_.one_shape);
   for (const PlannedTask& task : plan.tasks) tasks_.push_back(task.spec.id);
 
+  const auto brought = TRY(needed_bundle());
+  if (brought) {
+    TRY(make_private_folder(watch->folder().path_of(kBundleFolder)));
+    TRY(copy_bundle(*brought, watch->folder().path_of(kBundleFolder)));
+  }
   const uint64_t entry = TRY(ledger.intend(kSlurmJobKind, {{"name", slurm_job_name(plan)}}));
-  const std::string script = slurm_script(components_, agent_words(watch->folder().path()));
+  const std::string script = slurm_script(components_, agent_words(watch->folder().path(), brought));
   const std::string answer = TRY(tool_answer(sbatch_words(plan, options_, output_), script, kSlurmPatience));
   job_ = answer.substr(0, answer.find_first_of(";\n"));
   if (job_.empty()) return unavailable("sbatch did not tell the number of the job: '{}'", answer);
