@@ -6,6 +6,7 @@ tf_config_program.py).
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import unittest
@@ -23,6 +24,7 @@ SECONDS = 60 * SLOW
 ODD = ["two words", "it's", 'a "quoted" one', "$HOME ${PATH} $(id) `id`", "* ?", "a\nb", "", "-x",
        "\\", "100%", "~", "é", ";#&|<>"]
 SECRET = "only-for-the-tasks-7163"
+SECRETS = {"TOKEN": SECRET, "KEY": "only-for-the-tasks-2918", "WORD": "only for the tasks, '4402'"}
 
 
 class QueueTools:
@@ -31,12 +33,15 @@ class QueueTools:
         return self.lab.first.run(["pscloud", *map(str, words)], check=False, seconds=seconds,
                                   variables={"PSCLOUD_HOME": self.home, **(variables or {})}, **options)
 
-    def start(self, *words, variables=None, before=()):
-        """The same in the background, with words in front of it."""
-        command = self.lab.first.command([*before, "pscloud", *map(str, words)],
-                                         variables={"PSCLOUD_HOME": self.home, **(variables or {})})
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, errors="replace", start_new_session=True)
+    def start(self, *words, variables=None, before=(), terminal=False):
+        """The same in the background, with words in front of it; or in a terminal, whose keys are its stdin."""
+        words = [*before, "pscloud", *map(str, words)]
+        if terminal:
+            words = ["script", "-qefc", shlex.join(words), "/dev/null"]
+        command = self.lab.first.command(words, variables={"PSCLOUD_HOME": self.home, **(variables or {})})
+        process = subprocess.Popen(command, stdin=subprocess.PIPE if terminal else subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                   start_new_session=True)
         self.addCleanup(self.end, process)
         return process
 
@@ -45,7 +50,9 @@ class QueueTools:
         if process.poll() is None:
             process.kill()
         process.wait()
-        process.stdout.close()
+        for stream in (process.stdin, process.stdout):
+            if stream:
+                stream.close()
 
     def run_job(self, name, *flags, servers=1, workers=2, on=None, arguments=(), variables=None):
         return self.pscloud("run", "--on", on or self.on, "--name", name, "--framework", "tensorflow", "--servers",
@@ -172,16 +179,20 @@ class QueueCases(FarLaunchers):
         self.assertEqual(there["examples"], alone["examples"])
         self.assertEqual(there["objective"], alone["objective"])
         self.assertEqual(self.take_model(), model)
+        self.assertEqual({path.name for path in (self.run_of("train") / "logs").iterdir()},
+                         {"scheduler-0.log", "server-0.log", "server-1.log", "worker-0.log", "worker-1.log",
+                          "worker-2.log"})
         self.nothing_is_left()
 
     def kill_while_it_runs(self, name, on=None):
         """Starts a job that does not end, and kills its launcher."""
         process = self.start("run", "--on", on or self.on, "--name", name, "--framework", "tensorflow", "--servers", 1,
-                             "--workers", 2, "--env", "WORK=slow", "--secret", "TOKEN", "--", *self.program,
-                             variables={"TOKEN": SECRET})
+                             "--workers", 2, "--env", "WORK=slow", "--secret", "TOKEN", "--secret", "KEY", "--secret",
+                             "WORD", "--", *self.program, variables=SECRETS)
         until(lambda: all("works" in self.log(name, f"worker-{i}") for i in (0, 1)), "work", SECONDS)
-        self.assertIn(f"secret {SECRET}", self.log(name, "worker-0"))
-        self.assertEqual([line for one in self.lab.machines for line in one.processes() if SECRET in line], [])
+        for secret in SECRETS.values():
+            self.assertIn(f"secret {secret}\n", self.log(name, "worker-0"))
+            self.assertEqual([line for one in self.lab.machines for line in one.processes() if secret in line], [])
         self.kill_launcher(name, process)
 
     def test_down_removes_what_a_killed_launcher_has_left(self):
@@ -196,12 +207,31 @@ class QueueCases(FarLaunchers):
         self.assertEqual(self.pscloud("down").returncode, 0)
         self.nothing_is_left()
 
+    def start_in_terminal(self, name, work, *flags):
+        """A job that does not end; what is written to the process is typed."""
+        process = self.start("run", "--on", self.on, "--name", name, "--framework", "tensorflow", "--servers", 1,
+                             "--workers", 2, "--env", f"WORK={work}", *flags, "--", *self.program, terminal=True)
+        until(lambda: all("works" in self.log(name, f"worker-{i}") for i in (0, 1)), "work", SECONDS)
+        return process
+
+    @staticmethod
+    def press_ctrl_c(process):
+        process.stdin.write("\x03")
+        process.stdin.flush()
+
     def test_ctrl_c_stops_all_cleanly(self):
-        process = self.start("run", "--on", self.on, "--name", "stopped", "--framework", "tensorflow", "--servers", 1,
-                             "--workers", 2, "--env", "WORK=slow", "--", *self.program)
-        until(lambda: all("works" in self.log("stopped", f"worker-{i}") for i in (0, 1)), "work", SECONDS)
-        stop = self.pscloud("stop", "stopped")
-        self.assertEqual(stop.returncode, 0, stop.stderr)
+        process = self.start_in_terminal("stopped", "slow")
+        self.press_ctrl_c(process)
         self.assertEqual(process.wait(SECONDS), 130)
         self.assertIn("stopped at", self.log("stopped", "server-0").splitlines()[-1])
+        self.assertEqual(self.state("stopped")["state"], "interrupted")
+        self.nothing_is_left()
+
+    def test_ctrl_c_twice_ends_all_at_once(self):
+        process = self.start_in_terminal("twice", "slow,deaf", "--stop-grace", 300)
+        self.press_ctrl_c(process)
+        until(lambda: all("does not listen" in self.log("twice", f"worker-{i}") for i in (0, 1)), "SIGTERM", SECONDS)
+        self.assertEqual(self.state("twice")["state"], "stopping")
+        self.press_ctrl_c(process)
+        self.assertEqual(process.wait(SECONDS), 130)
         self.nothing_is_left()

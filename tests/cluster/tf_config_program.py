@@ -3,7 +3,7 @@ ask each ps and end. If there is a chief, only it ends by itself: workers serve 
 its arguments, so that a test can see what became of them.
 
 Words in WORK, comma-separated: "fail:worker-1" ends that task with code 7; "slow" lets workers run until they are
-stopped, "pause" for two seconds more.
+stopped, "pause" for two seconds more; "deaf" ones do not end by SIGTERM, and say so.
 """
 
 import json
@@ -46,7 +46,9 @@ def ask(address):
 
 
 print("arguments " + json.dumps(sys.argv[1:]), flush=True)
-print("secret " + (open(os.environ["TOKEN_FILE"]).read() if "TOKEN_FILE" in os.environ else "none"), flush=True)
+for secret in ("TOKEN", "KEY", "WORD"):
+    if f"{secret}_FILE" in os.environ:
+        print("secret " + open(os.environ[f"{secret}_FILE"]).read(), flush=True)
 if kind == "ps" or (kind == "worker" and "chief" in config["cluster"]):
     serve()
 # Who was heard has said its arguments: a chief that ends before would have the others stopped before they say a word.
@@ -56,6 +58,8 @@ if f"fail:{kind}-{index}" in work:
     print("something is wrong here", file=sys.stderr, flush=True)
     sys.exit(7)
 if "slow" in work:
+    if "deaf" in work:
+        signal.signal(signal.SIGTERM, lambda *_: print("does not listen", flush=True))
     print("works", flush=True)
     time.sleep(3600)
 if "pause" in work:
