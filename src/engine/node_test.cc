@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "base/log.h"
@@ -46,6 +47,34 @@ TEST_F(NodeTest, AWorkerThatIsDroppedEndsTheJobWithAnError) {
     EXPECT_EQ(ended.error().code, Code::kFailed);
     EXPECT_THAT(ended.error().message, HasSubstr("every worker died"));
   }
+}
+
+// Why it gives up is the news, not that nothing comes back to it then.
+TEST_F(NodeTest, AWorkerThatGivesUpDoesNotComplainOfRequestsThatNobodyWaitsFor) {
+  const TestingCluster cluster({.workers = 2});
+  const TableSpec spec{.name = "w", .consistency = Consistency::bsp()};
+  std::promise<void> gone;
+  std::jthread staying([&] {
+    const auto other = cluster.worker(1);
+    EXPECT_TRUE(other->create_table(spec));
+    EXPECT_TRUE(other->barrier());
+    gone.get_future().wait();
+    EXPECT_TRUE(other->leave());
+  });
+  auto worker = cluster.worker(0);
+  const Table table = worker->create_table(spec).value();
+  EXPECT_TRUE(worker->barrier());
+  (void)worker->clock();
+  std::vector<float> out(1);
+  (void)worker->pull(table, std::vector<Key>{1}, out);  // which waits for the other's clock
+  set_log_level(LogLevel::kWarning);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(worker->give_up("no such file"));
+  worker.reset();
+  const std::string said = testing::internal::GetCapturedStderr();
+  set_log_level(LogLevel::kSilent);
+  gone.set_value();
+  EXPECT_THAT(said, testing::Not(HasSubstr("nobody waits")));
 }
 
 TEST_F(NodeTest, StopMayBeCalledTwiceFromTwoThreads) {

@@ -106,6 +106,15 @@ class Train(unittest.TestCase):
         # Repeated are those that it had told of, or tells of before the others end, who do not wait for it.
         self.assertEqual(summary["examples"] - summary["repeated"], EXAMPLES)
 
+    def test_a_worker_that_fails_says_why_and_nothing_else(self):
+        with (self.folder / "train-0").open("a") as data:
+            data.write("1 3:x\n")
+        process = self.start("train.conf", "--strict")
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 2, err)
+        for line in err.splitlines():
+            self.assertRegex(line, r"worker \d died: train-0:\d+: |^pscloud: train-0:\d+: ")
+
     def test_further_passes_do_without_what_a_killed_worker_had_kept(self):
         (self.folder / "tmp").mkdir()
         process = self.start("train.conf", "--set", "async_sgd.num_data_pass=4", "--set", "async_sgd.minibatch=200",

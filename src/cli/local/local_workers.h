@@ -60,8 +60,12 @@ Result<T> join_workers(const NodeOptions& options, int threads, const std::funct
   const auto run_one = [&]() -> Result<T> {
     const auto worker = TRY(Worker::join(options));
     auto result = work(*worker);
-    // Within one process nobody needs to hear of a death.
-    if (result || options.local) TRY(worker->leave());
+    // Within one process nobody needs to hear of a death. Elsewhere the others hear why: they may go on without it.
+    if (result || options.local) {
+      TRY(worker->leave());
+    } else {
+      (void)worker->give_up(result.error().message);
+    }
     return result;
   };
   Outcomes<T> outcomes;

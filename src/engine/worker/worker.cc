@@ -315,6 +315,8 @@ class WorkerImpl final : public Worker {
   }
 
   Result<> say_goodbye(bool failure, const std::string& reason) {
+    // Who gives up has an error to tell: that its requests under way fail now is no other.
+    if (failure) *unheard_ = kUnheardMax;
     return on_loop([this, failure, reason](WorkerCore::Done done) { core_->leave(failure, reason, std::move(done)); });
   }
 
