@@ -29,6 +29,9 @@ enum WorkerPlace : uint32_t { kWorkerBusy, kWorkerViolation, kWorkerLoss, kWorke
 constexpr uint32_t kRanksMax = 1024;
 constexpr std::chrono::seconds kBetweenIterating{1};  // when somebody is told
 
+// By which share an objective has fallen. It is never below zero, where nothing is left to fall.
+double relative_fall(double before, double now) { return now == 0 ? 0 : before / now - 1; }
+
 }  // namespace
 
 BatchTrainer::BatchTrainer(Worker& worker, FileStore& store, const BatchSettings& settings,
@@ -109,6 +112,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
   }
   progress_.iterated_before = at_.iteration;
   iterating_since_ = next_telling_ = clock_.now();
+  bool is_first = !resumed;  // there is no objective to compare its own with
   while (at_.iteration < settings_.iterations) {
     const Time begin = clock_.now();
     progress_.iteration = at_.iteration;
@@ -119,7 +123,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
                 true));
     }
     if (TRY(sum_up()) == Outcome::kWorkerLost) return Outcome::kWorkerLost;
-    progress_.relative = at_.objective == 0 ? 1 : at_.objective / progress_.objective - 1;
+    progress_.relative = std::exchange(is_first, false) ? 1 : relative_fall(at_.objective, progress_.objective);
     set_iterated(1);
     tell(BatchProgress::Stage::kIteration, begin);
     if (!validation_.empty()) TRY(validate());

@@ -188,6 +188,22 @@ TEST_P(BatchTrainerTest, TriesTheModelAfterEachIterationAndStopsIfThatGetsNoBett
   EXPECT_EQ(std::ranges::count_if(shown_, tried), all.iteration + few.iteration);
 }
 
+TEST_P(BatchTrainerTest, AnObjectiveOfZeroIsTheEnd) {
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += "1 1:1000\n-1 2:1000\n";
+  store_.put("separable", text);
+  settings_.files = {"separable"};
+  settings_.blocks_per_feature.reset();  // steps in blocks come near it ever more slowly
+  settings_.descent.rule.lambda1 = 0;
+  settings_.epsilon = 0;
+  const BatchProgress end = train(1);
+  EXPECT_EQ(end.objective, 0);
+  EXPECT_TRUE(end.converged);
+  EXPECT_LT(end.iteration, settings_.iterations);
+  MutexLock lock(mutex_);
+  for (const BatchProgress& one : shown_) EXPECT_TRUE(std::isfinite(one.relative)) << one.iteration;
+}
+
 TEST_P(BatchTrainerTest, StartsWhereItIsTold) {
   const BatchProgress first = train(1);
   settings_.start.files = {"model/x_S.*"};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -79,11 +80,42 @@ std::vector<TensorBoardScalar> scalars_of(const BatchProgress& progress) {
           {"train/iteration_s", progress.stage_seconds}};
 }
 
+// The numbers of a line. Streams take neither "inf" nor "nan", which figures of a training that goes wrong may be.
+class Words {
+ public:
+  explicit Words(const std::string& line) : words_(line) {}
+
+  explicit operator bool() const { return good_; }
+  Words& operator>>(std::string& word) {
+    good_ = good_ && words_ >> word;
+    return *this;
+  }
+  template <class Number>
+  Words& operator>>(Number& number) {
+    std::string word;
+    *this >> word;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data(), end, number);
+    good_ = good_ && read.ec == std::errc{} && read.ptr == end;
+    return *this;
+  }
+  Words& operator>>(bool& yes) {
+    int number = 0;
+    *this >> number;
+    yes = number != 0;
+    return *this;
+  }
+
+ private:
+  std::istringstream words_;
+  bool good_ = true;
+};
+
 std::string encode(const ReadProgress& p) {
   return fmt::format("{} {} {} {}", p.seconds, p.examples, p.bytes, p.bytes_all);
 }
 
-void decode(std::istringstream& words, ReadProgress& p) { words >> p.seconds >> p.examples >> p.bytes >> p.bytes_all; }
+void decode(Words& words, ReadProgress& p) { words >> p.seconds >> p.examples >> p.bytes >> p.bytes_all; }
 
 std::string encode(const OnlineProgress& p) {
   return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
@@ -93,7 +125,7 @@ std::string encode(const OnlineProgress& p) {
                      p.change.weights2, p.pass_seconds.size(), fmt::join(p.pass_seconds, " "));
 }
 
-void decode(std::istringstream& words, OnlineProgress& p) {
+void decode(Words& words, OnlineProgress& p) {
   words >> p.seconds >> p.examples >> p.resumed >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
       p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
       p.validation_logloss >> p.stopped >> p.minibatches >> p.pull_seconds >> p.push_seconds >> p.change.change2 >>
@@ -112,7 +144,7 @@ std::string encode(const BatchProgress& p) {
                      p.validation_accuracy, p.validation_logloss, static_cast<int>(p.stopped));
 }
 
-void decode(std::istringstream& words, BatchProgress& p) {
+void decode(Words& words, BatchProgress& p) {
   int stage = 0;
   words >> stage >> p.seconds >> p.stage_seconds;
   decode(words, p.reading);
@@ -279,7 +311,7 @@ std::string metrics_line(const TrainProgress& progress) {
 std::string encode_reading(const ReadProgress& progress) { return encode(progress); }
 
 Result<ReadProgress> decode_reading(const std::string& line) {
-  std::istringstream words(line);
+  Words words(line);
   ReadProgress progress;
   decode(words, progress);
   if (!words) return corrupt("a worker said \"{}\"", line);
@@ -291,7 +323,7 @@ std::string encode_progress(const TrainProgress& progress) {
 }
 
 Result<TrainProgress> decode_progress(const std::string& line) {
-  std::istringstream words(line);
+  Words words(line);
   std::string kind;
   words >> kind;
   TrainProgress progress;

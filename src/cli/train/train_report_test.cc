@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace pscloud {
 namespace {
 
@@ -90,10 +93,23 @@ TEST(TrainReport, ProgressIsTheSameInAnotherProcess) {
   EXPECT_EQ(std::get<BatchProgress>(*again).iterated_seconds, 8.9);
   EXPECT_TRUE(std::get<BatchProgress>(*again).stopped);
 
+  OnlineProgress online;
+  online.loss = std::numeric_limits<double>::infinity();
+  online.auc = std::numeric_limits<double>::quiet_NaN();
+  online.pass_seconds = {0.5, 0.25};
+  const std::string diverged = encode_progress(online);
+  const auto same = decode_progress(diverged);
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(encode_progress(*same), diverged);
+  EXPECT_TRUE(std::isinf(std::get<OnlineProgress>(*same).loss));
+  EXPECT_TRUE(std::isnan(std::get<OnlineProgress>(*same).auc));
+  EXPECT_EQ(std::get<OnlineProgress>(*same).pass_seconds, online.pass_seconds);
+
   const auto reading = decode_reading(encode_reading(batch.reading));
   ASSERT_TRUE(reading) << reading.error().message;
   EXPECT_EQ(live_line(*reading), live_line(batch.reading));
   EXPECT_EQ(decode_reading("1 2").error().code, Code::kCorrupt);
+  EXPECT_EQ(decode_reading("1 2 x 4").error().code, Code::kCorrupt);
 }
 
 }  // namespace
