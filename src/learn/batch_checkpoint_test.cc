@@ -103,6 +103,22 @@ TEST_F(BatchCheckpointTest, WhatIsResumedGivesTheBytesOfARunThatWasNot) {
   }
 }
 
+TEST_F(BatchCheckpointTest, ARunThatOnlyLackedItsModelTellsWhatItHasDone) {
+  settings_.model.reset();
+  settings_.iterations = 3;
+  settings_.epsilon = 0;
+  const BatchProgress whole = train(2, 2).value();  // leaves its checkpoints, for there is no model
+  ASSERT_EQ(whole.iteration, 3u);
+  settings_.model = {ModelFormat::kBinary, "model"};
+  settings_.checkpoint.resume = true;
+  const auto progress = train(2, 2);
+  ASSERT_TRUE(progress) << progress.error().message;
+  EXPECT_EQ(progress->iteration, 3u);
+  EXPECT_EQ(progress->objective, whole.objective);
+  EXPECT_EQ(progress->nonzero, whole.nonzero);
+  EXPECT_EQ(progress->keys, whole.keys);
+}
+
 TEST_F(BatchCheckpointTest, AWorkerThatLeavesSeesToACheckpointBefore) {
   settings_.checkpoint.every_seconds = 3600;
   const TestingCluster cluster({.servers = 2, .workers = 1});

@@ -11,6 +11,7 @@
 #include "learn/evaluation.h"
 #include "learn/model_files.h"
 #include "learn/shared_work.h"
+#include "learn/table_scan.h"
 
 namespace pscloud {
 namespace {
@@ -113,6 +114,7 @@ Result<BatchTrainer::Outcome> BatchTrainer::iterate() {
   progress_.iterated_before = at_.iteration;
   iterating_since_ = next_telling_ = clock_.now();
   bool is_first = !resumed;  // there is no objective to compare its own with
+  if (resumed && at_.iteration >= settings_.iterations) TRY(count_weights());
   while (at_.iteration < settings_.iterations) {
     const Time begin = clock_.now();
     progress_.iteration = at_.iteration;
@@ -302,6 +304,28 @@ Result<BatchTrainer::Outcome> BatchTrainer::sum_up() {
   }
   next_threshold_ = violation / static_cast<double>(progress_.examples) * settings_.kkt_ratio;
   return Outcome::kDone;
+}
+
+// No iteration is left to do: how it was after the last one. This worker's own weights have gone on from there, to
+// where the next one would have begun; those at the servers have not.
+Result<> BatchTrainer::count_weights() {
+  progress_.iteration = at_.iteration;
+  progress_.objective = at_.objective;
+  double keys = 0;
+  double active = 0;
+  for (size_t column = 0; column < kept_.size(); ++column) {
+    if (kept_[column] == 0) continue;
+    ++keys;
+    active += descent().is_active(column) ? 1 : 0;
+  }
+  const std::string name = named("resumed");
+  TRY(worker_.tally(name, std::vector<Addend>{{kSumKeys, keys}, {kSumActive, active}}, 0, 0));
+  TRY(worker_.barrier());
+  const auto sums = TRY(worker_.tally(name, {}, 0, kOfWorkers));
+  progress_.keys = static_cast<uint64_t>(sums[kSumKeys]);
+  progress_.active = static_cast<uint64_t>(sums[kSumActive]);
+  progress_.nonzero = TRY(count_rows(worker_, weights_)).nonzero;
+  return {};
 }
 
 // The servers have all weights of this iteration.

@@ -106,6 +106,7 @@ class BatchTrainer {
   Result<> begin(uint32_t block, size_t together);
   Result<> finish_oldest();
   Result<Outcome> sum_up();
+  Result<> count_weights();
   Result<> validate();
   Result<> write_weights();
   Result<> save(const std::string& prefix);
