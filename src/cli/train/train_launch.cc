@@ -53,9 +53,9 @@ Result<Job> launch_job(const ConfigFlags& config_flags, const WorkerCounts& coun
   job.framework = Framework::kPscloud;
   job.worker_may_fail = true;  // the others do its work
   // A new worker finds its way into what is shared part by part; in batch training each has its share from the
-  // beginning. When none is left the launcher ends the job, unless it has a machine for another one: the scheduler need
-  // not hurry.
-  job.late_workers = !config.has_darlin();
+  // beginning, and in synchronous training all go in step. When none is left the launcher ends the job, unless it has a
+  // machine for another one: the scheduler need not hurry.
+  job.late_workers = !config.has_darlin() && !config.async_sgd().synchronous();
   job.environment.emplace_back("PSCLOUD_RESTART_WAIT_MS", kWaitForWorkerMs);
   // Each thread of a worker is a worker to the scheduler.
   Variables expected{{"PSCLOUD_WORKERS", std::to_string(counts.workers * counts.threads)}};

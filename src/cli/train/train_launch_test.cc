@@ -1,5 +1,6 @@
 #include "cli/train/train_launch.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,15 @@ TEST_F(TrainLaunch, NobodyJoinsBatchTrainingLate) {
   const auto job = train_launch_job(train_, {}, {});
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_FALSE(job->late_workers);
+}
+
+TEST_F(TrainLaunch, NobodyJoinsSynchronousTrainingLate) {
+  for (const bool synchronous : {false, true}) {
+    train_.config.assignments = {fmt::format("async_sgd.synchronous={}", synchronous)};
+    const auto job = train_launch_job(train_, {}, {});
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->late_workers, !synchronous);
+  }
 }
 
 TEST_F(TrainLaunch, TheConfigTravelsWithAllThatTheFlagsSay) {
