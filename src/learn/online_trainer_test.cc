@@ -336,6 +336,23 @@ TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   EXPECT_TRUE(strict->leave());
 }
 
+TEST_F(OnlineTrainerTest, ATrainingThatDivergesSaysSo) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += fmt::format("{} 1:{} 2:1\n", i % 2 == 0 ? 1 : -1, i % 7);
+  MemoryStore store({{"train/a", text}}, 1 << 20);
+  settings_.loss = Loss::kSquare;
+  settings_.table.updater = {"sgd", {{"learning_rate", 1}}};
+  settings_.minibatch = 10;
+  const TestingCluster cluster;
+  const auto worker = cluster.worker();
+  const auto trained = train(*worker, store);
+  ASSERT_FALSE(trained);
+  EXPECT_EQ(trained.error().code, Code::kFailed);
+  EXPECT_THAT(trained.error().message, HasSubstr("the training diverges"));
+  EXPECT_THAT(trained.error().message, HasSubstr("a smaller learning_rate.alpha"));
+  EXPECT_TRUE(worker->leave());
+}
+
 TEST_F(OnlineTrainerTest, AWorkerThatLeavesWaitsForOneCheckpointThoughOthersAreQuickerToWriteIt) {
   MemoryStore store({}, 1 << 20);
   for (int i = 0; i < 20; ++i) store.put(fmt::format("train/{}", i), some_clicks(20, i).text);

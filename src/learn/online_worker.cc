@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <utility>
 
 #include "base/bytes.h"
@@ -10,6 +13,17 @@
 #include "learn/score_quality.h"
 
 namespace pscloud {
+namespace {
+
+// Without a way out of the loop, so that the compiler makes it short.
+bool are_finite(std::span<const float> numbers) {
+  constexpr uint32_t kInfinity = 0x7f800000;  // without their sign, others that are no number are above it
+  uint32_t largest = 0;
+  for (const float number : numbers) largest = std::max(largest, std::bit_cast<uint32_t>(number) & 0x7fffffff);
+  return largest < kInfinity;
+}
+
+}  // namespace
 
 OnlineWorker::OnlineWorker(Worker& worker, const ModelTables& model, FileStore& store, const OnlineSettings& settings,
                            std::function<Result<>(const MinibatchReport&)> report, const CachePlace& cache)
@@ -175,6 +189,14 @@ Result<> OnlineWorker::finish(Minibatch& minibatch) {
   report.loss = loss_and_slopes(settings_.loss, labels, scores_, scores_);  // slopes take the place of scores
   gradient_.resize(minibatch.weights.size());
   sum_gradient(rows, columns, scores_, gradient_);
+  // The servers would refuse it, with less to say.
+  const bool has_loss = std::isfinite(report.loss);
+  if (!has_loss || !are_finite(gradient_)) {
+    return job_failed(
+        "the training diverges: the {} of a minibatch is no number any more; a smaller learning_rate.alpha helps, a "
+        "smaller async_sgd.minibatch, or smaller values of features",
+        has_loss ? "gradient" : "loss");
+  }
   if (minibatch.pulled && steps_ == nullptr && std::exchange(measure_, false)) {
     minibatch.updated.resize(minibatch.weights.size());
     minibatch.pushed = worker_.push_pull(model_.weights, keys, gradient_, minibatch.updated);
