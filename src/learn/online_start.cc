@@ -24,6 +24,7 @@ enum StartPlace : uint32_t {
   kStartPass,
   kStartTableParts,
   kStartDifferent,
+  kStartRepeatedParts,
   kStartBest,
   kStartWorse,
   kStartSums,
@@ -53,7 +54,8 @@ Result<std::vector<Addend>> find_start(FileStore& store, const CheckpointSetting
   std::vector<Addend> addends{{kStartNumber, static_cast<double>(found.number())},
                               {kStartPass, static_cast<double>(position.pass)},
                               {kStartTableParts, static_cast<double>(found.table(0).part_size())},
-                              {kStartDifferent, static_cast<double>(position.different)}};
+                              {kStartDifferent, static_cast<double>(position.different)},
+                              {kStartRepeatedParts, static_cast<double>(position.repeated_parts)}};
   if (std::isfinite(position.early.best)) {
     addends.push_back({kStartBest, position.early.best});
     addends.push_back({kStartWorse, static_cast<double>(position.early.worse)});
@@ -98,6 +100,7 @@ void put_position(const OnlinePosition& position, const OnlineData& data, PS::LM
   }
   for (const double sum : position.sums) out.add_sum(sum);
   out.set_different(position.different);
+  if (position.repeated_parts > 0) out.set_repeated_parts(position.repeated_parts);
   if (!std::isfinite(position.early.best)) return;
   out.set_best_logloss(position.early.best);
   out.set_worse_passes(position.early.worse);
@@ -114,6 +117,7 @@ Result<OnlinePosition> get_position(const PS::LM::OnlinePosition& position, cons
   found.done.resize(parts);
   found.sums.assign(position.sum().begin(), position.sum().end());
   found.different = position.different();
+  found.repeated_parts = position.repeated_parts();
   if (position.has_best_logloss()) found.early = {position.best_logloss(), position.worse_passes()};
   bool sound =
       found.pass > 0 && found.sums.size() == kProgressPlaces && position.done_begin_size() == position.done_end_size();
@@ -143,6 +147,7 @@ Result<OnlinePosition> start_online(Worker& worker, FileStore& store, const Onli
     if (start.checkpoint > 0) {
       start.pass = static_cast<uint32_t>(told[kStartPass]);
       start.different = static_cast<uint64_t>(told[kStartDifferent]);
+      start.repeated_parts = static_cast<uint64_t>(told[kStartRepeatedParts]);
       if (told[kStartBest] > 0) start.early = {told[kStartBest], static_cast<uint32_t>(told[kStartWorse])};
       start.sums.assign(told.begin() + kStartSums, told.begin() + kStartDone);
       for (size_t i = 0; i < data.parts.size(); ++i) start.done.push_back(told[kStartDone + i] > 0);

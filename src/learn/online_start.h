@@ -24,7 +24,8 @@ struct OnlinePosition {
   std::vector<bool> done;    // of the parts of the data, in this pass
   std::vector<double> sums;  // of progress so far; none: zeros
   uint64_t different = 0;    // examples so far, each once in a pass
-  EarlyStop early;           // of the passes that are over
+  uint64_t repeated_parts = 0;
+  EarlyStop early;  // of the passes that are over
 };
 
 // Places in the sums of progress that a checkpoint keeps.

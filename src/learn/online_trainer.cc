@@ -25,7 +25,7 @@ enum ProgressPlace : uint32_t {
   kDoneLoss,
   kDoneAuc,
   kDoneRight,
-  kDoneBadLines,
+  kDoneBadLines,  // only in checkpoints: what passes have counted
   kDoneBytes,
   kDoneMinibatches,
   kDonePullSeconds,
@@ -73,6 +73,8 @@ Result<OnlineProgress> OnlineTrainer::run() {
   if (start_at_.sums.empty()) start_at_.sums.resize(kDonePlaces);
   progress_.resumed = static_cast<uint64_t>(start_at_.sums[kDoneExamples]);
   different_ = start_at_.different;
+  progress_.bad_lines = bad_lines_ = static_cast<uint64_t>(start_at_.sums[kDoneBadLines]);
+  repeated_parts_ = start_at_.repeated_parts;
   early_ = start_at_.early;
   online_.emplace(
       worker_, model_, store_, settings_, [this](const MinibatchReport& one) { return note(one); }, cache());
@@ -87,10 +89,7 @@ Result<OnlineProgress> OnlineTrainer::run() {
   for (uint32_t pass = start_at_.pass; pass <= settings_.passes; ++pass) {
     const Time begin = clock_.now();
     TRY(steps_ ? train_rounds(pass, data) : train_pass(pass, data));
-    if (different_ == 0) {
-      TRY(report());  // for the bad lines of all workers
-      return no_examples("training_data", progress_.bad_lines);
-    }
+    if (different_ == 0) return no_examples("training_data", bad_lines_);
     progress_.pass_seconds.push_back(in_seconds(clock_.now() - begin));
     if (validation.empty()) continue;
     TRY(validate_after(pass, validation));
@@ -110,6 +109,7 @@ Result<OnlineProgress> OnlineTrainer::run() {
   TRY(count_embeddings());
   TRY(report());
   progress_.repeated = progress_.examples - different_;
+  progress_.repeated_parts = repeated_parts_;
   return progress_;
 }
 
@@ -132,11 +132,17 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
   for (const uint32_t number : numbers) items.push_back(parts[number]);
   const auto train_one = [&](const WorkItem& item) -> Result<std::vector<Addend>> {
     const uint64_t before = examples_;
+    // Not with what is finished: that counts once, be it by who had it first.
+    if (item.repeated) TRY(worker_.tally(pool, std::vector<Addend>{{kPassRepeated, 1}}, 0, 0));
     TRY(train_part(TRY(part_of_text(item.text)), pass));
+    const auto bad_lines = static_cast<double>(online_->examples().bad_lines().count);
     TRY(pause_if_due(pool));
     std::vector<Addend> addends{{kPassExamples, static_cast<double>(examples_ - before)}};
     const bool ours = item.number < items.size() && items[item.number] == item.text;
     if (ours) addends.push_back({kPassDone + numbers[item.number], 1});
+    if (ours ? counts_bad_lines(pass, parts, numbers[item.number]) : pass == 1) {
+      addends.push_back({kPassBadLines, bad_lines});
+    }
     return addends;
   };
   Sharing sharing;
@@ -153,7 +159,7 @@ Result<> OnlineTrainer::train_pass(uint32_t pass, const OnlineData& data) {
     return left;
   };
   TRY(share_work(worker_, pool, items, train_one, sharing));
-  return left ? leave_early() : count_different(pass);
+  return left ? leave_early() : count_pass(pass);
 }
 
 Result<> OnlineTrainer::leave_early() {
@@ -162,9 +168,18 @@ Result<> OnlineTrainer::leave_early() {
 }
 
 // After a pass. Each part has added to this once, whoever has done it, and however often.
-Result<> OnlineTrainer::count_different(uint32_t pass) {
-  different_ += static_cast<uint64_t>(TRY(worker_.tally(pass_name(pass), {}, kPassExamples, 1)).front());
+Result<> OnlineTrainer::count_pass(uint32_t pass) {
+  const std::vector<double> sums = TRY(worker_.tally(pass_name(pass), {}, 0, kPassDone));
+  different_ += static_cast<uint64_t>(sums[kPassExamples]);
+  repeated_parts_ += static_cast<uint64_t>(sums[kPassRepeated]);
+  progress_.bad_lines = bad_lines_ += static_cast<uint64_t>(sums[kPassBadLines]);
   return {};
+}
+
+// All passes have the same lines, and so have the times that one pass has a part.
+bool OnlineTrainer::counts_bad_lines(uint32_t pass, std::span<const std::string> parts, uint32_t number) const {
+  if (pass > 1) return false;
+  return settings_.selection.replica == 1 || std::ranges::find(parts, parts[number]) - parts.begin() == number;
 }
 
 // What a checkpoint has.
@@ -208,11 +223,18 @@ Result<> OnlineTrainer::write_down(uint64_t number, uint32_t pass, const OnlineD
     const size_t parts = data.parts.size();
     const auto count = kPassDone + static_cast<uint32_t>(parts);
     const std::vector<double> of_pass = TRY(worker_.tally(pass_name(pass), {}, 0, count));
-    OnlinePosition position{
-        .checkpoint = number, .pass = pass, .done = {}, .sums = {}, .different = 0, .early = early_};
+    OnlinePosition position{.checkpoint = number,
+                            .pass = pass,
+                            .done = {},
+                            .sums = {},
+                            .different = 0,
+                            .repeated_parts = 0,
+                            .early = early_};
     position.different = different_ + static_cast<uint64_t>(of_pass[kPassExamples]);
     position.sums = TRY(worker_.tally(kProgress, {}, 0, kDonePlaces));
     for (uint32_t i = 0; i < kDonePlaces; ++i) position.sums[i] += start_at_.sums[i];
+    position.sums[kDoneBadLines] = static_cast<double>(bad_lines_) + of_pass[kPassBadLines];
+    position.repeated_parts = repeated_parts_ + static_cast<uint64_t>(of_pass[kPassRepeated]);
     if (pass == start_at_.pass) position.done = start_at_.done;
     position.done.resize(parts);
     for (size_t i = 0; i < parts; ++i) position.done[i] = position.done[i] || of_pass[kPassDone + i] > 0;
@@ -229,7 +251,8 @@ Result<> OnlineTrainer::train_part(const FilePart& part, uint32_t pass) {
   // A place that the settings name is for the next run, too.
   const bool last = pass == settings_.passes && settings_.selection.replica == 1 && settings_.cache_prefix.empty();
   TRY(online_->train(part, {.number = pass, .last = last}));
-  TRY(complaints_.complain(store_, part.uri, online_->examples(), settings_.strict));
+  // The lines of further passes are the same.
+  if (pass == 1 || settings_.strict) TRY(complaints_.complain(store_, part.uri, online_->examples(), settings_.strict));
   return report();  // what is done shall be seen, though others may be at it for long
 }
 
@@ -251,14 +274,12 @@ Result<> OnlineTrainer::note(const MinibatchReport& one) {
 // Adds up with the other workers what has been done since the last time.
 Result<> OnlineTrainer::add_up() {
   const MinibatchReport done = std::exchange(unreported_, {.auc = 0});
-  const uint64_t bad_lines = complaints_.count();
   const uint64_t bytes = online_->examples().stored_bytes();
   const std::vector<Addend> addends = {
       {kDoneExamples, static_cast<double>(done.examples)},
       {kDoneLoss, done.loss},
       {kDoneAuc, done.auc},
       {kDoneRight, static_cast<double>(done.right)},
-      {kDoneBadLines, static_cast<double>(bad_lines - std::exchange(bad_lines_reported_, bad_lines))},
       {kDoneBytes, static_cast<double>(bytes - std::exchange(bytes_reported_, bytes))},
       {kDoneMinibatches, static_cast<double>(std::exchange(minibatches_unreported_, 0))},
       {kDonePullSeconds, done.pull_seconds},
@@ -270,7 +291,6 @@ Result<> OnlineTrainer::add_up() {
   progress_.loss = sums[kDoneLoss];
   progress_.auc = sums[kDoneAuc];
   progress_.right = sums[kDoneRight];
-  progress_.bad_lines = static_cast<uint64_t>(sums[kDoneBadLines]);
   progress_.bytes = static_cast<uint64_t>(sums[kDoneBytes]);
   progress_.minibatches = static_cast<uint64_t>(sums[kDoneMinibatches]);
   progress_.pull_seconds = sums[kDonePullSeconds];

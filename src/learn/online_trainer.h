@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,13 @@ struct OnlineProgress {
   std::vector<double> pass_seconds;  // of each pass of this run that is over, without its validation
   uint64_t examples = 0;
   uint64_t resumed = 0;   // of these, before the checkpoint that this run began with
-  uint64_t repeated = 0;  // of these, because a worker had died or was slow; known at the end
-  double loss = 0;        // these three are sums over examples
-  double auc = 0;         // of each example that of its minibatch
+  uint64_t repeated = 0;  // of these, because a worker had died or was slow; known at the end. What a dead one has
+                          // trained on and not reported is not among either
+  uint64_t repeated_parts = 0;  // of the data, that were given to another worker for that reason; known at the end
+  double loss = 0;              // these three are sums over examples
+  double auc = 0;               // of each example that of its minibatch
   double right = 0;
-  uint64_t bad_lines = 0;
+  uint64_t bad_lines = 0;   // each once, whatever the passes; known after the first
   uint64_t bytes = 0;       // read
   uint64_t bytes_all = 0;   // of all files, in all passes
   uint64_t nonzero = 0;     // weights, when they were last counted
@@ -69,13 +72,14 @@ class OnlineTrainer {
 
  private:
   // Places in the tally of a pass; the last for each part of the data.
-  enum PassPlace : uint32_t { kPassExamples, kPassDone };
+  enum PassPlace : uint32_t { kPassExamples, kPassBadLines, kPassRepeated, kPassDone };
 
   Result<> train_pass(uint32_t pass, const OnlineData& data);
   Result<> train_rounds(uint32_t pass, const OnlineData& data);
-  Result<> train_one(uint32_t pass, uint32_t number, const std::string& part);
+  Result<> train_one(uint32_t pass, uint32_t number, std::span<const std::string> parts);
   std::vector<uint32_t> parts_left(uint32_t pass, size_t parts) const;
-  Result<> count_different(uint32_t pass);
+  Result<> count_pass(uint32_t pass);
+  bool counts_bad_lines(uint32_t pass, std::span<const std::string> parts, uint32_t number) const;
   Result<> leave_early();
   static std::string pass_name(uint32_t pass);
   Result<> train_part(const FilePart& part, uint32_t pass);
@@ -111,13 +115,14 @@ class OnlineTrainer {
   OnlinePosition start_at_;
   EarlyStop early_;
   uint64_t different_ = 0;              // examples in the passes that are over, each once in a pass
+  uint64_t bad_lines_ = 0;              // in the first pass, if it is over
+  uint64_t repeated_parts_ = 0;         // in the passes that are over
   std::optional<LockStep> steps_;       // of synchronous training,
   std::vector<uint32_t> ranks_;         // and who takes part in its next round
   uint64_t last_checkpoint_ = 0;        // the number of it, then
   std::optional<OnlineWorker> online_;  // once there are tables
   uint64_t examples_ = 0;               // of this worker
   MinibatchReport unreported_;          // auc: a sum over examples
-  uint64_t bad_lines_reported_ = 0;
   uint64_t bytes_reported_ = 0;
   uint64_t minibatches_unreported_ = 0;
   uint64_t minibatches_ = 0;  // of this worker

@@ -137,7 +137,7 @@ TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
     const auto progress = train(*worker, watched, scratch);
     EXPECT_TRUE(progress) << progress.error().message;
     EXPECT_EQ(progress->examples, 15000u);
-    EXPECT_EQ(progress->bad_lines, 3u);
+    EXPECT_EQ(progress->bad_lines, 1u);
     EXPECT_GE(progress->bytes, progress->bytes_all);
     EXPECT_TRUE(worker->leave());
     return store.get("model/clicks_S0") + fmt::format(" {}", progress->validation_logloss);
@@ -146,8 +146,8 @@ TEST_F(OnlineTrainerTest, FurtherPassesReadNoTextAndTrainTheSame) {
   EXPECT_GE(bytes_read, 3 * bytes);
   MemoryStore scratch({}, 1 << 20);
   EXPECT_EQ(model_of(&scratch), expected);
-  // The number of a bad line is counted from the beginning of its file, in each pass.
-  const uint64_t to_count = 3 * store.get("train/b").size();
+  // The number of a bad line is counted from the beginning of its file.
+  const uint64_t to_count = store.get("train/b").size();
   EXPECT_LE(bytes_read, bytes + to_count);
   EXPECT_EQ(model_of(&scratch), expected);
   EXPECT_LE(bytes_read, to_count);
@@ -272,6 +272,8 @@ TEST_F(OnlineTrainerTest, TheWorkOfAWorkerThatDiesIsDoneByTheOthers) {
   const auto progress = train(*second, store);
   ASSERT_TRUE(progress) << progress.error().message;
   EXPECT_EQ(progress->examples, 8000u);
+  EXPECT_EQ(progress->repeated, 0u);  // nobody has heard of any that it trained on
+  EXPECT_EQ(progress->repeated_parts, 1u);
   EXPECT_TRUE(second->leave());
 }
 
@@ -334,6 +336,24 @@ TEST_F(OnlineTrainerTest, BadLinesAreCountedOrEndTheRun) {
   const auto strict = other.worker();
   EXPECT_EQ(train(*strict, store).error().message, "train/a:101: the value of key 3 is no number");
   EXPECT_TRUE(strict->leave());
+}
+
+TEST_F(OnlineTrainerTest, ABadLineCountsOnceHoweverOftenItIsRead) {
+  MemoryStore store({{"train/a", some_clicks(100, 1).text + "1 3:x\n"}, {"train/b", some_clicks(100, 2).text}},
+                    1 << 20);
+  settings_.passes = 3;
+  settings_.selection.replica = 2;
+  settings_.selection.shuffle = true;
+  for (const bool synchronous : {false, true}) {
+    settings_.synchronous = synchronous;
+    const TestingCluster cluster({.workers = 2});
+    cluster.run_workers([&](Worker& worker) {
+      const auto progress = train(worker, store);
+      ASSERT_TRUE(progress) << progress.error().message;
+      EXPECT_EQ(progress->examples, 1200u);
+      EXPECT_EQ(progress->bad_lines, 1u);
+    });
+  }
 }
 
 TEST_F(OnlineTrainerTest, ATrainingThatDivergesSaysSo) {

@@ -88,14 +88,17 @@ void print_summary(const OnlineProgress& progress, bool json) {
     if (progress.stopped > 0) {
       fmt::print("stopped after pass {}: it got no better on the validation data\n", progress.stopped);
     }
-    if (progress.repeated > 0) {
-      fmt::print("{} examples were trained on again, for a worker that had them died or was slow\n", progress.repeated);
+    if (progress.repeated_parts > 0) {
+      // At least: what a worker that died had trained on since its last report nobody knows.
+      fmt::print("{} parts of the data were done again, for who had them died or was slow: at least {} examples\n",
+                 progress.repeated_parts, progress.repeated);
     }
     if (progress.bad_lines > 0) fmt::print("{} bad lines were left out\n", progress.bad_lines);
     return;
   }
   JsonWriter writer;
   writer.begin_object().field("examples", progress.examples).field("repeated", progress.repeated);
+  if (progress.repeated_parts > 0) writer.field("repeated_parts", progress.repeated_parts);
   writer.field("seconds", progress.seconds).key("pass_seconds").begin_array();
   for (const double seconds : progress.pass_seconds) writer.value(seconds);
   writer.end_array().field("examples_per_s", rate);

@@ -118,18 +118,18 @@ std::string encode(const ReadProgress& p) {
 void decode(Words& words, ReadProgress& p) { words >> p.seconds >> p.examples >> p.bytes >> p.bytes_all; }
 
 std::string encode(const OnlineProgress& p) {
-  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
-                     p.examples, p.resumed, p.repeated, p.loss, p.auc, p.right, p.bad_lines, p.bytes, p.bytes_all,
-                     p.nonzero, p.dim, p.embeddings, p.validated, p.validation_auc, p.validation_accuracy,
+  return fmt::format("online {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.seconds,
+                     p.examples, p.resumed, p.repeated, p.repeated_parts, p.loss, p.auc, p.right, p.bad_lines, p.bytes,
+                     p.bytes_all, p.nonzero, p.dim, p.embeddings, p.validated, p.validation_auc, p.validation_accuracy,
                      p.validation_logloss, p.stopped, p.minibatches, p.pull_seconds, p.push_seconds, p.change.change2,
                      p.change.weights2, p.pass_seconds.size(), fmt::join(p.pass_seconds, " "));
 }
 
 void decode(Words& words, OnlineProgress& p) {
-  words >> p.seconds >> p.examples >> p.resumed >> p.repeated >> p.loss >> p.auc >> p.right >> p.bad_lines >> p.bytes >>
-      p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >> p.validation_accuracy >>
-      p.validation_logloss >> p.stopped >> p.minibatches >> p.pull_seconds >> p.push_seconds >> p.change.change2 >>
-      p.change.weights2;
+  words >> p.seconds >> p.examples >> p.resumed >> p.repeated >> p.repeated_parts >> p.loss >> p.auc >> p.right >>
+      p.bad_lines >> p.bytes >> p.bytes_all >> p.nonzero >> p.dim >> p.embeddings >> p.validated >> p.validation_auc >>
+      p.validation_accuracy >> p.validation_logloss >> p.stopped >> p.minibatches >> p.pull_seconds >> p.push_seconds >>
+      p.change.change2 >> p.change.weights2;
   size_t passes = 0;
   words >> passes;
   for (size_t i = 0; words && i < passes; ++i) words >> p.pass_seconds.emplace_back();

@@ -96,6 +96,7 @@ TEST(TrainReport, ProgressIsTheSameInAnotherProcess) {
   OnlineProgress online;
   online.loss = std::numeric_limits<double>::infinity();
   online.auc = std::numeric_limits<double>::quiet_NaN();
+  online.repeated_parts = 3;
   online.pass_seconds = {0.5, 0.25};
   const std::string diverged = encode_progress(online);
   const auto same = decode_progress(diverged);
