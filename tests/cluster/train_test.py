@@ -106,6 +106,31 @@ class Train(unittest.TestCase):
         # Repeated are those that it had told of, or tells of before the others end, who do not wait for it.
         self.assertEqual(summary["examples"] - summary["repeated"], EXAMPLES)
 
+    def test_it_ends_though_a_worker_hangs(self):
+        process = self.start(PSCLOUD_DEATH_TIMEOUT_MS="2000")
+        victim = train_workers(process.pid)[0]
+        until(lambda: bytes_read(victim) > 1 << 20, "a worker that is in the middle of its parts")
+        os.kill(victim, signal.SIGSTOP)
+        out, err = process.communicate(timeout=2 * SECONDS)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, r"worker process \d does not end; the others have done its work")
+        summary = json.loads(out)
+        self.assertEqual(summary["examples"] - summary["repeated"], EXAMPLES)
+        self.assertEqual(summary["repeated_parts"], 1)
+        self.assertFalse(pathlib.Path(f"/proc/{victim}").exists())
+
+    def test_it_ends_though_all_workers_hang(self):
+        process = self.start(PSCLOUD_DEATH_TIMEOUT_MS="2000", PSCLOUD_RESTART_WAIT_MS="0")
+        workers = train_workers(process.pid)
+        until(lambda: bytes_read(workers[0]) > 1 << 20, "a worker that is in the middle of its parts")
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        _, err = process.communicate(timeout=2 * SECONDS)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("every worker died and none was started again", err)
+        self.assertIn("the job is over, but no worker process has ended", err)
+        self.assertFalse(any(pathlib.Path(f"/proc/{worker}").exists() for worker in workers))
+
     def test_a_worker_that_fails_says_why_and_nothing_else(self):
         with (self.folder / "train-0").open("a") as data:
             data.write("1 3:x\n")

@@ -65,6 +65,13 @@ Result<> ChildProcess::wait(std::chrono::milliseconds timeout) {
   return job_failed("process {} {}", pid, how_it_ended(status));
 }
 
+bool ChildProcess::has_ended() const {
+  if (pid_ < 0) return true;
+  siginfo_t info{};
+  // Without taking its status away.
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+}
+
 double ChildProcess::cpu_s_of(pid_t pid) {
   clockid_t clock{};
   timespec time{};

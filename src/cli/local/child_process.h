@@ -29,6 +29,8 @@ class ChildProcess {
 
   // Waits for its end. kFailed unless that comes in time, with exit code 0.
   Result<> wait(std::chrono::milliseconds timeout);
+  // By itself or not; wait() tells how. From any thread, but not beside wait().
+  bool has_ended() const;
 
   pid_t pid() const { return pid_; }
 

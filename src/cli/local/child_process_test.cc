@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <thread>
 
 #include "cli/local/line_channel.h"
 
@@ -48,6 +49,16 @@ TEST(ChildProcess, SaysHowItEnded) {
   EXPECT_NE(code.error().message.find("ended with exit code 3"), std::string::npos) << code.error().message;
   const auto signal = Shell::run("kill -KILL $$").process.wait(kUntilAnEnd);
   EXPECT_NE(signal.error().message.find("was ended by Killed"), std::string::npos) << signal.error().message;
+}
+
+TEST(ChildProcess, ThatItHasEndedDoesNotTakeItsStatusAway) {
+  Shell shell = Shell::run("read word; exit 3");
+  EXPECT_FALSE(shell.process.has_ended());
+  ASSERT_TRUE(shell.lines.write_line("go"));
+  EXPECT_EQ(shell.lines.read_line(kUntilAnEnd).error().code, Code::kUnavailable);
+  while (!shell.process.has_ended()) std::this_thread::yield();  // the socket closes a moment before
+  EXPECT_NE(shell.process.wait(kUntilAnEnd).error().message.find("exit code 3"), std::string::npos);
+  EXPECT_TRUE(shell.process.has_ended());
 }
 
 TEST(ChildProcess, IsGoneWithItsObjectAndSoIsWhatItStarted) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -144,6 +145,10 @@ double LocalCluster::server_own_bytes() const {
   double sum = 0;
   for (const ServerProcess& server : server_processes_) sum += server.process.own_bytes();
   return sum;
+}
+
+bool LocalCluster::has_lost_servers() const {
+  return std::ranges::any_of(server_processes_, [](const ServerProcess& one) { return one.process.has_ended(); });
 }
 
 Result<> LocalCluster::wait() {

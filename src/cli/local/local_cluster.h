@@ -51,6 +51,9 @@ class LocalCluster {
   // Of the processes that hold the servers, be they this one.
   double server_own_bytes() const;
 
+  // A server in a process of its own has ended, which is so when the job is over, or has failed. From any thread.
+  bool has_lost_servers() const;
+
   // Returns when all have ended by themselves, after the workers left; kFailed names who did not.
   Result<> wait();
 

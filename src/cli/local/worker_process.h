@@ -18,8 +18,9 @@ struct WorkerCounts {
 };
 
 // Starts servers on this machine, and workers that are this program with `words`, which join them. Returns when all
-// have ended: what a worker told in the end, for each that ends well knows how all went. Others may have died. What
-// workers tell before is for `show`, from any thread; an error of it is that worker's.
+// have ended: what a worker told in the end, for each that ends well knows how all went. Others may have died; one that
+// hangs is ended soon after that. What workers tell before is for `show`, from any thread; an error of it is that
+// worker's.
 Result<std::string> run_worker_processes(const WorkerCounts& counts, const std::vector<std::string>& words,
                                          const std::function<Result<>(const std::string& text)>& show,
                                          const Cancelled& cancelled);
