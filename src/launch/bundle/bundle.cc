@@ -4,12 +4,15 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 
+#include "base/fd.h"
 #include "base/hash.h"
+#include "launch/bundle/elf.h"
 #include "launch/bundle/tar_archive.h"
 #include "launch/process/own_program.h"
 
@@ -33,14 +36,15 @@ std::vector<std::string> loaded_libraries() {
   return paths;
 }
 
-Result<std::string> read_file(const std::string& path) {
+// As it is sent: what debuggers read would be most of it.
+Result<std::string> read_to_send(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) return unavailable("cannot read '{}'", path);
   std::string bytes(static_cast<size_t>(size), '\0');
   file.seekg(0).read(bytes.data(), size);
   if (!file) return unavailable("cannot read '{}'", path);
-  return bytes;
+  return without_debugging(std::move(bytes));
 }
 
 bool is_loader(std::string_view name) { return name.starts_with("ld-") || name.starts_with("ld64"); }
@@ -59,9 +63,9 @@ Result<Bundle> own_bundle() {
   }
   if (bundle.loader.empty()) return unavailable("cannot find the loader of this program");
   std::ranges::sort(bundle.files, {}, &Bundle::File::name);
-  std::string sums;
+  std::string sums;  // of what is sent: a launcher that runs from a bundle finds that bundle on other machines
   for (const Bundle::File& file : bundle.files) {
-    const std::string bytes = TRY(read_file(file.path));
+    const std::string bytes = TRY(read_to_send(file.path));
     const Hash128 hash = hash128(std::as_bytes(std::span(bytes)));
     sums += fmt::format("{} {:016x}{:016x}\n", file.name, hash.high, hash.low);
   }
@@ -76,13 +80,15 @@ std::vector<std::string> bundle_command(const Bundle& bundle, const std::string&
 
 Result<> copy_bundle(const Bundle& bundle, const std::string& folder) {
   for (const Bundle::File& file : bundle.files) {
-    std::error_code error;
+    const std::string bytes = TRY(read_to_send(file.path));
     const fs::path target = fs::path(folder) / file.name;
-    fs::copy_file(file.path, target, fs::copy_options::overwrite_existing, error);
-    if (!error)
-      fs::permissions(target, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
-                      fs::perm_options::add, error);
-    if (error) return unavailable("cannot copy '{}' to '{}': {}", file.path, target.string(), error.message());
+    std::ofstream copy(target, std::ios::binary | std::ios::trunc);
+    copy << bytes;
+    copy.close();
+    if (!copy) return unavailable("cannot write '{}': {}", target.string(), errno_text(errno));
+    std::error_code error;
+    fs::permissions(target, fs::perms{0755}, error);  // whatever the user's mask is: a queue may run it as another
+    if (error) return unavailable("cannot make '{}' executable: {}", target.string(), error.message());
   }
   return {};
 }
@@ -91,7 +97,7 @@ Result<std::string> bundle_tar(const Bundle& bundle) {
   std::vector<TarFile> files;
   for (const Bundle::File& file : bundle.files) {
     const bool runs = file.name == kBinaryName || file.name == bundle.loader;
-    files.push_back({file.name, TRY(read_file(file.path)), runs ? 0755 : 0644});
+    files.push_back({file.name, TRY(read_to_send(file.path)), runs ? 0755 : 0644});
   }
   return tar_archive(files);
 }

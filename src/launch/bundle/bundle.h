@@ -9,6 +9,7 @@ namespace pscloud {
 
 // This program with all that it needs to run on a machine of the same kind that has none of its libraries: the binary,
 // the shared libraries that are loaded into this process, and the loader, all in one folder without folders in it.
+// Without what only debuggers read (elf.h).
 struct Bundle {
   struct File {
     std::string name;  // in the bundle: "pscloud", "libssl.so.3", "ld-linux-x86-64.so.2"
@@ -16,7 +17,7 @@ struct Bundle {
   };
   std::vector<File> files;
   std::string loader;  // the name of one of them
-  std::string hash;    // of names and contents: of another build, another
+  std::string hash;    // of names and contents, as they are sent: of another build, another
 };
 
 Result<Bundle> own_bundle();

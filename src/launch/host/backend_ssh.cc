@@ -27,7 +27,7 @@ using std::chrono::steady_clock;
 
 constexpr const char* kHostKind = "agent";
 constexpr const char* kGoneAt = "gone_at";   // of a machine that is taken away, Unix time
-constexpr std::chrono::seconds kToOpen{60};  // a bundle on a slow line too
+constexpr std::chrono::seconds kToOpen{60};  // and from each piece of a bundle that is taken
 constexpr std::chrono::seconds kToAnswer{30};
 constexpr std::chrono::seconds kToClean{30};  // beside the grace
 constexpr std::chrono::seconds kToCopy{600};  // a piece of a file

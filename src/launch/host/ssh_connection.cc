@@ -75,10 +75,13 @@ class BundleBytes {
 struct Opening {
   const Host& host;
   std::optional<AgentConnection> connection;  // until it is given away
+  steady_clock::duration patience;            // until it is ready, or with a bundle that does not get on
+  steady_clock::time_point deadline = steady_clock::now() + patience;
   bool ready = false;
   int foreign_lines = 0;
   std::string wrong = {};
   std::string_view to_send = {};  // of the bundle
+  size_t unsent = 0;              // of it, when it last got on
 
   bool is_done() const { return ready || !wrong.empty(); }
 };
@@ -93,6 +96,7 @@ void take_line(Opening& opening, std::string_view line, const BundleBytes& bytes
     opening.ready = true;
   } else if (line == "want") {
     opening.to_send = bytes.get();
+    opening.unsent = bytes.get().size() + 1;  // that it is wanted is progress too
   } else if (line.starts_with("kind ")) {
     opening.wrong = fmt::format("is a machine of the kind '{}', and this program is for 'Linux {}'",
                                 escape_controls(line.substr(5)), machine_kind());
@@ -116,9 +120,20 @@ void go_on(Opening& opening, const BundleBytes& bytes) {
       opening.to_send.remove_prefix(piece.size());
       lines.send_bytes(piece);
     } else {
-      return;
+      break;
     }
   }
+  const size_t unsent = opening.to_send.size() + lines.unsent();
+  const auto now = steady_clock::now();
+  if (unsent < opening.unsent) {
+    opening.unsent = unsent;
+    opening.deadline = now + opening.patience;
+  }
+  if (opening.is_done() || now < opening.deadline) return;
+  opening.wrong = opening.unsent == 0 ? "did not get ready in time"
+                                      : fmt::format("takes no more of this program: {:.1f} of {:.1f} MB are missing",
+                                                    static_cast<double>(opening.unsent) / 1e6,
+                                                    static_cast<double>(bytes.get().size()) / 1e6);
 }
 
 // On this machine, without ssh.
@@ -212,7 +227,7 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
   for (const Host& host : hosts) {
     auto connection = begin(host, options, bytes, words);
     if (!connection) return connection.error();
-    openings.push_back({host, *std::move(connection)});
+    openings.push_back({host, *std::move(connection), deadline - steady_clock::now()});
     openings.back().ready = host.address == kLoopbackName;
   }
   while (true) {
@@ -228,12 +243,14 @@ Result<std::map<std::string, std::string>> open_agents(const std::vector<Host>& 
     // Those that are ready wait for the others, and would take silence for our end.
     const auto now = steady_clock::now();
     agents.beat(now);
-    const auto until = std::min(deadline, now + AgentHosts::kBeatEvery);
+    auto until = now + AgentHosts::kBeatEvery;
+    for (const Opening& opening : openings) {
+      if (!opening.is_done()) until = std::min(until, opening.deadline);
+    }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
     ::poll(polled.data(), polled.size(), static_cast<int>(std::max<int64_t>(left, 0)));
     for (Opening& opening : openings) {
       if (!opening.is_done()) go_on(opening, bytes);
-      if (!opening.is_done() && now >= deadline) opening.wrong = "did not get ready in time";
     }
   }
   std::map<std::string, std::string> wrong;
@@ -252,16 +269,15 @@ Result<AgentConnection> open_program(const Host& host, const SshOptions& options
     return begin_here(host, words, environment);
   }
   const BundleBytes bytes = TRY(BundleBytes::make());
-  Opening opening{host, TRY(begin(host, options, bytes, words))};
+  Opening opening{host, TRY(begin(host, options, bytes, words)), deadline - steady_clock::now()};
   while (true) {
     go_on(opening, bytes);
     if (!opening.wrong.empty()) return unavailable("{}: {}", host.name, opening.wrong);
     if (opening.ready) return *std::move(opening.connection);
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()).count();
-    if (left <= 0) return timed_out("{} did not get ready in time", host.name);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(opening.deadline - steady_clock::now()).count();
     std::vector<pollfd> polled;
     opening.connection->add_to(polled);
-    ::poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 1000)));
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(left, 0, 1000)));
   }
 }
 

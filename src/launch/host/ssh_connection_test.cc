@@ -3,9 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace pscloud {
 namespace {
 
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -50,6 +57,54 @@ TEST(SshConnection, ComplaintsOfSshAreExplained) {
               HasSubstr("not the one that is known"));
   EXPECT_THAT(explain("x@10.0.0.1: Permission denied (publickey)."), HasSubstr("does not accept the key"));
   EXPECT_EQ(explain("ssh: connect to host 10.0.0.1 port 22: Connection refused"), "last line");
+}
+
+// Has a program of its own for ssh, which plays the host.
+class SshHostTest : public testing::Test {
+ protected:
+  SshHostTest() : path_(std::getenv("PATH")) {
+    std::string pattern = testing::TempDir() + "ssh_connection_test.XXXXXX";
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    ::setenv("PATH", (folder_ + ":" + path_).c_str(), 1);
+  }
+  ~SshHostTest() override {
+    ::setenv("PATH", path_.c_str(), 1);
+    fs::remove_all(folder_);
+  }
+
+  // What is wrong with a host that does as `script` says, once it was told what to run; $bytes are in the bundle.
+  std::string open(const std::string& script, milliseconds patience) {
+    const std::string ssh = folder_ + "/ssh";
+    std::ofstream(ssh) << "#!/bin/sh\nread -r hash bytes rest\n" << script;
+    fs::permissions(ssh, fs::perms::owner_all);
+    AgentHosts agents;
+    const auto wrong = open_agents({some_host()}, {}, agents, steady_clock::now() + patience);
+    EXPECT_TRUE(wrong) << wrong.error().message;
+    return !wrong || wrong->empty() ? "" : wrong->at("10.0.0.1");
+  }
+
+  const std::string path_;
+  std::string folder_;
+};
+
+TEST_F(SshHostTest, ASlowLineMayTakeLongForTheProgramAsLongAsItTakesSomeOfIt) {
+  constexpr milliseconds kPatience{2000};
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(open("echo pscloud-bootstrap want\n"
+                 "for i in 1 2 3 4 5 6 7 8 9 10 11; do head -c $((bytes / 12)) > /dev/null; sleep 0.25; done\n"
+                 "head -c $((bytes - bytes / 12 * 11)) > /dev/null\n"
+                 "echo pscloud-bootstrap run\n"
+                 "exec cat > /dev/null\n",
+                 kPatience),
+            "");
+  EXPECT_GT(steady_clock::now() - begin, kPatience);
+}
+
+TEST_F(SshHostTest, AHostThatTakesNothingMoreIsGivenUp) {
+  EXPECT_THAT(open("echo pscloud-bootstrap want; head -c 100000 > /dev/null; exec sleep 1000\n", milliseconds(2000)),
+              HasSubstr("takes no more of this program"));
+  EXPECT_EQ(open("exec sleep 1000\n", milliseconds(300)), "did not get ready in time");
 }
 
 }  // namespace
