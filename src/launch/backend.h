@@ -43,9 +43,12 @@ struct TaskEvent {
   bool continues = false;  // of kLine: the line was too long for one event (64 KB), the next of this task goes on
   int code = 0;
   int signal = 0;  // 0: none
-  // Of kExited: when its program ended by itself, by the clock of where it ran; 0: not known, or it was told to end.
-  // Ends that are close to each other do not come in their order.
+  // Of kExited, since ends that are close to each other do not come in their order: when its program ended by itself,
+  // by the clock of where it ran (0: not known, or it was told to end); how long ago that was when the event was handed
+  // out; and how much longer ago it may be, because nobody looked. Clocks of two machines need not agree.
   int64_t ended_unix_us = 0;
+  std::chrono::microseconds ended_ago{0};
+  std::chrono::microseconds heard_late{0};
   int64_t pid = 0;  // of kRunning: the program's, where it runs; 0: not known
   int seconds = 0;  // of kNotice
   Figures figures = {};

@@ -102,20 +102,32 @@ void Supervisor::take_arrival(size_t i, const TaskEvent& event) {
   say_at_ = std::min(say_at_, said_at_ + kSayGap);
 }
 
+// A machine knows the order of its own. Of two machines it is the order in which we heard of them, except that they
+// were not looked at all the time: clocks may tell more, if what they say can be.
+bool Supervisor::End::is_before(const End& other) const {
+  if (unix_us == 0 || other.unix_us == 0) return false;
+  const std::chrono::microseconds by_clocks(unix_us - other.unix_us);
+  if (host == other.host) return by_clocks.count() < 0;
+  const auto by_us = latest - other.latest;
+  const bool can_be = by_clocks >= by_us - late && by_clocks <= by_us + other.late;
+  return can_be ? by_clocks.count() < 0 : by_us.count() < 0;
+}
+
 // It failed before the one that was heard of first, and so before it could have been told to end.
-bool Supervisor::was_the_cause(size_t i, int code, int64_t ended_unix_us) const {
+bool Supervisor::was_the_cause(size_t i, int code, const End& end) const {
   const bool may_fail = plan_.worker_may_fail && tasks_[i].id.role == TaskRole::kWorker;
   return decided_ && decided_->kind == JobOutcome::Kind::kFailed && decided_->root_cause && !may_fail && code != 0 &&
-         ended_unix_us != 0 && ended_unix_us < cause_unix_us_;
+         end.is_before(cause_end_);
 }
 
 void Supervisor::take_end(size_t i, const TaskEvent& event, Now now, Actions& actions) {
   TaskStatus& task = tasks_[i];
   const int code = event.signal != 0 ? 128 + event.signal : event.code;
   task.code = code;
-  if (was_the_cause(i, code, event.ended_unix_us)) {
+  const End end{task.host, event.ended_unix_us, now - event.ended_ago, event.heard_late};
+  if (was_the_cause(i, code, end)) {
     task.state = TaskState::kFailed;
-    cause_unix_us_ = event.ended_unix_us;
+    cause_end_ = end;
     const std::string before = decided_->root_cause->text();
     decided_->root_cause = task.id;
     decided_->message = fmt::format("{} failed: {}", where(i), exit_text(code));
@@ -130,7 +142,7 @@ void Supervisor::take_end(size_t i, const TaskEvent& event, Now now, Actions& ac
     take_drained(i, now, actions);
   } else {
     task.state = TaskState::kFailed;
-    fail(i, exit_text(code), JobOutcome::Kind::kFailed, event.ended_unix_us, now, actions);
+    fail(i, exit_text(code), JobOutcome::Kind::kFailed, end, now, actions);
   }
 }
 
@@ -139,7 +151,7 @@ void Supervisor::take_loss(size_t i, const std::string& why, Now now, Actions& a
   tasks_[i].state = TaskState::kLost;
   if (watches_[i].stopping) return;
   if (watches_[i].draining) return take_drained(i, now, actions);
-  fail(i, why, had_arrived ? JobOutcome::Kind::kFailed : JobOutcome::Kind::kMissing, 0, now, actions);
+  fail(i, why, had_arrived ? JobOutcome::Kind::kFailed : JobOutcome::Kind::kMissing, {}, now, actions);
 }
 
 void Supervisor::take_notice(size_t i, const TaskEvent& event, Now now, Actions& actions) {
@@ -241,14 +253,14 @@ std::string Supervisor::where(size_t i) const {
   return tasks_[i].host.empty() ? tasks_[i].id.text() : fmt::format("{} on {}", tasks_[i].id.text(), tasks_[i].host);
 }
 
-void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, int64_t ended_unix_us, Now now,
+void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, const End& end, Now now,
                       Actions& actions) {
   if (decided_) return;
   JobOutcome outcome{.kind = kind, .root_cause = tasks_[i].id, .message = fmt::format("{} failed: {}", where(i), how)};
   if (plan_.worker_may_fail && tasks_[i].id.role == TaskRole::kWorker) {
-    if (!first_fault_ || (ended_unix_us != 0 && ended_unix_us < cause_unix_us_)) {
+    if (!first_fault_ || end.is_before(cause_end_)) {
       first_fault_ = outcome;
-      cause_unix_us_ = ended_unix_us;
+      cause_end_ = end;
     }
     if (has_workers_left()) {
       actions.push_back({.kind = Action::Kind::kSay, .text = outcome.message + "; the other workers go on"});
@@ -256,7 +268,7 @@ void Supervisor::fail(size_t i, const std::string& how, JobOutcome::Kind kind, i
     }
     outcome = *first_fault_;
   } else {
-    cause_unix_us_ = ended_unix_us;
+    cause_end_ = end;
   }
   stop_all(std::move(outcome), now, actions);
 }

@@ -41,9 +41,9 @@ struct JobOutcome {
 //   together; who comes later is released then. Missing ones are named.
 // - when the tasks that end the job are done, the others are stopped at once and count as stopped, never as failed.
 // - a task that ends with another code than 0, by a signal or with its machine is a failure; the first by time is the
-//   root cause, though it may be heard of after one that it caused, and the rest are stopped. With worker_may_fail a
-//   worker's failure is only named, unless none is left. Code 0 is done for any task: our own servers end by
-//   themselves.
+//   root cause, though it may be heard of after one that it caused, and the rest are stopped. Which was first does not
+//   depend on clocks of different machines that agree. With worker_may_fail a worker's failure is only named, unless
+//   none is left. Code 0 is done for any task: our own servers end by themselves.
 // - a worker whose machine is taken away is drained, if workers may fail: it is told to end in good order, which is no
 //   failure. If workers may join late a machine is looked for meanwhile; when there is one, and the worker has ended,
 //   it begins there once more. If there is none the others go on. A job whose workers may not fail is only told.
@@ -99,6 +99,16 @@ class Supervisor {
   };
   using Actions = std::vector<Action>;
 
+  // When a task ended by itself, as far as that is known.
+  struct End {
+    std::string host = {};
+    int64_t unix_us = 0;  // by the host's clock; 0: not known
+    Now latest = {};      // by ours: then, or by `late` sooner
+    std::chrono::microseconds late{0};
+
+    bool is_before(const End& other) const;
+  };
+
   size_t index_of(TaskId id) const;
   bool has_arrived(size_t i) const;
   bool enough_arrived() const;
@@ -112,8 +122,8 @@ class Supervisor {
   void restart(size_t i, Now now, Actions& actions);
   bool has_workers_left() const;
   void fail_without_workers(Now now, Actions& actions);
-  bool was_the_cause(size_t i, int code, int64_t ended_unix_us) const;
-  void fail(size_t i, const std::string& how, JobOutcome::Kind kind, int64_t ended_unix_us, Now now, Actions& actions);
+  bool was_the_cause(size_t i, int code, const End& end) const;
+  void fail(size_t i, const std::string& how, JobOutcome::Kind kind, const End& end, Now now, Actions& actions);
   void go_on(Now now, Actions& actions);
   void release(Actions& actions);
   void stop_all(JobOutcome outcome, Now now, Actions& actions);
@@ -133,7 +143,7 @@ class Supervisor {
   Now say_at_;
   std::optional<JobOutcome> decided_;      // while it stops
   std::optional<JobOutcome> first_fault_;  // of workers that may fail
-  int64_t cause_unix_us_ = 0;              // when the root cause ended, of decided_ or first_fault_; 0: not known
+  End cause_end_;                          // of the root cause of decided_ or first_fault_
   std::optional<JobOutcome> outcome_;
 };
 

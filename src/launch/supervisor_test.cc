@@ -61,6 +61,16 @@ class SupervisorTest : public testing::Test {
   std::vector<std::string> ends(TaskId id, int code, int64_t unix_us) {
     return event({.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .ended_unix_us = unix_us});
   }
+  // On a machine of its own, whose clock said `clock`; it is heard of now.
+  std::vector<std::string> ends_there(TaskId id, milliseconds clock, milliseconds ago, milliseconds late) {
+    return event({.kind = TaskEvent::Kind::kExited,
+                  .task = id,
+                  .host = "host-of-" + id.text(),
+                  .code = 5,
+                  .ended_unix_us = std::chrono::microseconds(clock).count(),
+                  .ended_ago = ago,
+                  .heard_late = late});
+  }
   std::vector<std::string> time_passes(milliseconds time) {
     now_ += time;
     return texts(supervisor_->on_time(now_));
@@ -147,6 +157,38 @@ TEST_F(SupervisorTest, TheCauseIsWhoEndedFirstNotWhoWasHeardOfFirst) {
   EXPECT_EQ(supervisor_->outcome()->message, "worker-1 on h failed: exit code 7");
   EXPECT_EQ(supervisor_->tasks()[2].state, TaskState::kFailed);
   EXPECT_EQ(supervisor_->tasks()[0].state, TaskState::kStopped);
+}
+
+// Its lines took a while to come to their end.
+TEST_F(SupervisorTest, WhoEndedFirstIsTheCauseThoughClocksOfMachinesDiffer) {
+  for (const milliseconds wrong : {milliseconds(-2000), milliseconds(0), milliseconds(2000)}) {
+    plan_.tasks.clear();
+    begin(1, 2);
+    all_run();
+    // Server 0 ends at 10000, worker 0 because of it at 10020.
+    ends_there(kWorker0, milliseconds(10020) + wrong, milliseconds(1), milliseconds(300));
+    now_ += milliseconds(500);
+    EXPECT_EQ(ends_there(kServer0, milliseconds(10000), milliseconds(521), milliseconds(300)).size(), 1u);
+    EXPECT_EQ(supervisor_->decided()->root_cause, kServer0) << wrong.count();
+  }
+}
+
+TEST_F(SupervisorTest, AClockThatIsBehindMakesNobodyTheCause) {
+  begin(1, 2);
+  all_run();
+  ends_there(kServer0, milliseconds(10000), milliseconds(1), milliseconds(300));
+  now_ += milliseconds(20);
+  EXPECT_TRUE(ends_there(kWorker0, milliseconds(8020), milliseconds(1), milliseconds(300)).empty());
+  EXPECT_EQ(supervisor_->decided()->root_cause, kServer0);
+}
+
+// Where machines are looked at only now and then, and their clocks can be right, these tell more.
+TEST_F(SupervisorTest, OfTwoThatAreHeardOfTogetherTheClocksTellWhoWasFirst) {
+  begin(1, 2);
+  all_run();
+  ends_there(kWorker0, milliseconds(10020), milliseconds(5), milliseconds(300));
+  EXPECT_EQ(ends_there(kServer0, milliseconds(10000), milliseconds(2), milliseconds(300)).size(), 1u);
+  EXPECT_EQ(supervisor_->decided()->root_cause, kServer0);
 }
 
 TEST_F(SupervisorTest, WhoEndedLaterOrWellOrWasToldToIsNoCause) {

@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kCodeMax = 255;
 constexpr int64_t kSignalMax = 64;
 constexpr int64_t kNoticeSecondsMax = 86400;
+constexpr int64_t kEndedAgoMaxUs = int64_t{86400} * 1000000;
+// A folder is looked at every 150 ms (folder_watch.cc), and a disk of others takes its time; streams are faster.
+constexpr std::chrono::milliseconds kHeardLate{300};
 constexpr size_t kNoticeActionMax = 64;
 
 // Bytes come from another machine: whatever they are, the error says that they were wrong.
@@ -44,6 +47,8 @@ Result<> read_exited(const JsonValue& exited, TaskEvent& event) {
   event.code = static_cast<int>(code);
   event.signal = static_cast<int>(signal);
   event.ended_unix_us = std::max<int64_t>(exited["ended_unix_us"].integer(), 0);
+  event.ended_ago = std::chrono::microseconds(std::clamp<int64_t>(exited["ended_ago_us"].integer(), 0, kEndedAgoMaxUs));
+  event.heard_late = kHeardLate;
   return {};
 }
 
@@ -150,7 +155,9 @@ std::string agent_line(const TaskEvent& event) {
       break;
     case TaskEvent::Kind::kExited:
       json.key("exited").begin_object().field("code", event.code).field("signal", event.signal);
-      if (event.ended_unix_us > 0) json.field("ended_unix_us", event.ended_unix_us);
+      if (event.ended_unix_us > 0) {
+        json.field("ended_unix_us", event.ended_unix_us).field("ended_ago_us", event.ended_ago.count());
+      }
       json.end_object();
       break;
     case TaskEvent::Kind::kLost: json.field("lost", event.text); break;

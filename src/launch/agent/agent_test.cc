@@ -179,6 +179,8 @@ TEST_F(AgentTest, WhenAProgramEndedByItselfIsToldAndNotWhenItWasToldTo) {
   EXPECT_EQ(exited.code, 7);
   EXPECT_GE(exited.ended_unix_us, before);
   EXPECT_LE(exited.ended_unix_us, unix_us());
+  EXPECT_GT(exited.ended_ago.count(), 0);  // its last lines and processes were seen to
+  EXPECT_LE(exited.ended_ago.count(), unix_us() - before);
   run(spec("exec sleep 1000", {TaskRole::kWorker, 1}));
   stream_->send(stop_line({TaskRole::kWorker, 1}, false));
   const TaskEvent stopped = next();

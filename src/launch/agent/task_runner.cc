@@ -169,6 +169,7 @@ void TaskRunner::release(const ClusterView& view, Time now) {
   say_line(fmt::format("pscloud: cannot run {}", pid.error().message), true, false);
   code_ = pid.error().code == Code::kNotFound ? 127 : 126;
   ended_unix_us_ = unix_us_now();
+  ended_ = now;
   state_ = State::kDraining;
   drain_deadline_ = now;
 }
@@ -202,6 +203,7 @@ bool TaskRunner::on_child_end(pid_t pid, int wait_status, Time now) {
   if (pid_ == 0 || pid != pid_ || state_ != State::kRunning) return false;
   // As soon as it is known: the rest takes time, in which others end because of this one.
   if (!kill_at_) ended_unix_us_ = unix_us_now();
+  ended_ = now;
   if (WIFSIGNALED(wait_status)) {
     signal_ = WTERMSIG(wait_status);
   } else {
@@ -256,7 +258,8 @@ void TaskRunner::work(bool read_lines, Time now) {
          .task = spec_.id,
          .code = code_,
          .signal = signal_,
-         .ended_unix_us = ended_unix_us_});
+         .ended_unix_us = ended_unix_us_,
+         .ended_ago = std::chrono::duration_cast<std::chrono::microseconds>(Time::clock::now() - ended_)});
   }
 }
 

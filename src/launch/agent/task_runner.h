@@ -108,7 +108,8 @@ class TaskRunner {
   Time drain_deadline_;
   int code_ = 0;
   int signal_ = 0;
-  int64_t ended_unix_us_ = 0;
+  int64_t ended_unix_us_ = 0;  // if it ended by itself
+  Time ended_;
   bool lost_ = false;
   std::deque<TaskEvent> events_;
 };

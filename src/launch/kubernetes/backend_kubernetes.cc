@@ -17,7 +17,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookAtPods{300};
 constexpr milliseconds kOpenLogAgain{1000};
 constexpr milliseconds kApiAway{60000};
-constexpr milliseconds kRestOfLog{5000};  // for a stream to end after its pod
+constexpr milliseconds kPodHeardLate{3000};  // a node looks once a second, and gives the time in whole seconds
+constexpr milliseconds kRestOfLog{5000};     // for a stream to end after its pod
 constexpr uint64_t kSecretBytesMax = 1000 * 1000;
 
 // By its node, as a pod of a StatefulSet; those of jobs are not.
@@ -160,7 +161,8 @@ void KubernetesBackend::finish_soon(TaskId id, Pod& pod, TaskEvent last) {
     pod.log_ended = false;
   }
   pod.last = std::move(last);
-  pod.finish_at = std::chrono::steady_clock::now() + (has_log ? kRestOfLog : milliseconds(0));
+  pod.ended_seen = std::chrono::steady_clock::now();
+  pod.finish_at = pod.ended_seen + (has_log ? kRestOfLog : milliseconds(0));
   pod.open_again = {};
   if (!pod.running) pod.log_ended = true;
 }
@@ -172,6 +174,7 @@ void KubernetesBackend::finish_due(Time now, Events& events) {
     pod.stream = 0;
     pod.log.end(events);
     pod.over = true;
+    pod.last->ended_ago = std::chrono::duration_cast<std::chrono::microseconds>(now - pod.ended_seen);
     events.push_back(*std::move(pod.last));
   }
 }
@@ -201,7 +204,9 @@ void KubernetesBackend::take_container(TaskId id, Pod& pod, const JsonValue& sta
       events.push_back({.kind = TaskEvent::Kind::kLine, .task = id, .text = "pscloud: " + reason, .is_stderr = true});
     }
     const int64_t at = pod.stopping ? 0 : parse_unix_us(ended["finishedAt"].text());
-    return finish_soon(id, pod, {.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .ended_unix_us = at});
+    return finish_soon(
+        id, pod,
+        {.kind = TaskEvent::Kind::kExited, .task = id, .code = code, .ended_unix_us = at, .heard_late = kPodHeardLate});
   }
   const JsonValue& waiting = state["waiting"];
   const std::string trouble = fmt::format("{}: {}", waiting["reason"].text(), waiting["message"].text());

@@ -46,6 +46,7 @@ class KubernetesBackend final : public Backend {
     bool running = false;
     bool stopping = false;
     std::optional<TaskEvent> last = {};  // it has ended; told once its log has, at `finish_at` at the latest
+    Time ended_seen = {};
     Time finish_at = {};
     bool over = false;
   };

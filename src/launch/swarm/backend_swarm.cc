@@ -21,6 +21,7 @@ constexpr milliseconds kLookAtTasks{100};
 constexpr milliseconds kLookAtNodes{2000};
 constexpr milliseconds kOpenAgain{1000};
 constexpr milliseconds kEngineAway{60000};
+constexpr milliseconds kSwarmHeardLate{1000};                   // by the swarm's own way from a node to us
 constexpr uint64_t kRestOfLogMax = 256 << 20;                   // what the stream had not brought yet
 constexpr std::string_view kExitWords = "task: non-zero exit";  // says only what the code says
 
@@ -185,7 +186,8 @@ void SwarmBackend::take_end(TaskId id, Task& task, const JsonValue& state, Event
     task.last = {.kind = TaskEvent::Kind::kExited,
                  .task = id,
                  .code = static_cast<int>(code),
-                 .ended_unix_us = task.stopping ? 0 : parse_unix_us(status["Timestamp"].text())};
+                 .ended_unix_us = task.stopping ? 0 : parse_unix_us(status["Timestamp"].text()),
+                 .heard_late = kSwarmHeardLate};
     return;
   }
   const std::string reason = word == "orphaned" || word == "shutdown"
