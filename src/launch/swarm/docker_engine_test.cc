@@ -91,6 +91,29 @@ TEST_F(DockerEngineTest, ErrorsHaveTheEnginesOwnWords) {
   EXPECT_THAT(engine.load_image("tar").error().message, HasSubstr("no space left"));
 }
 
+TEST_F(DockerEngineTest, AnImageIsPushedByItsTagWithTheLoginOfItsRegistry) {
+  bool refuses = false;
+  ScriptedHttpServer server(
+      [&](const std::string&) {
+        // The status is sent before the registry is asked.
+        return ScriptedHttpServer::text(
+            200, refuses ? "{\"status\":\"Preparing\"}\n{\"errorDetail\":{\"message\":\"denied\"},"
+                           "\"error\":\"denied: access forbidden\"}\n"
+                         : "{\"status\":\"Pushed\"}\n{\"aux\":{\"Tag\":\"7\"}}\n");
+      },
+      folder_ + "/sock");
+  DockerEngine engine(find_engine("unix://" + folder_ + "/sock").value());
+  const auto pushed = engine.push_image("r.example:5000/team/ps", "7", "bG9naW4=");
+  EXPECT_TRUE(pushed) << pushed.error().message;
+  const std::string request = server.requests().at(0);
+  EXPECT_THAT(request, StartsWith("POST /images/r.example%3A5000/team/ps/push?tag=7 "));
+  EXPECT_THAT(request, testing::ContainsRegex("[Xx]-[Rr]egistry-[Aa]uth: bG9naW4="));
+  refuses = true;
+  const auto refused = engine.push_image("r.example:5000/team/ps", "7", "bG9naW4=");
+  EXPECT_EQ(refused.error().code, Code::kFailed);
+  EXPECT_THAT(refused.error().message, HasSubstr("does not push r.example:5000/team/ps:7: denied: access forbidden"));
+}
+
 // The engine had made it, and its answer was lost: it is found by its name.
 TEST_F(DockerEngineTest, WhatAFirstTryHasMadeIsTaken) {
   int posts = 0;
