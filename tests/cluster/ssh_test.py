@@ -187,6 +187,21 @@ class SshTest(KilledLaunchers, LaunchTest):
         self.ends(run, 130)
         self.assert_nothing_left()
 
+    def test_ctrl_c_twice_ends_at_once(self):
+        run = self.start(PSCLOUD, "run", "--on", self.cluster, "--name", "twice", "--workers", 4, "--stop-grace", 50,
+                         "--", "sh", "-c", "trap 'echo no' TERM; echo up; while :; do sleep 0.02; done")
+        for number in range(4):
+            self.until_says("twice", f"worker-{number}", "up", run)
+        run.send_signal(signal.SIGINT)
+        for number in range(4):
+            self.until_says("twice", f"worker-{number}", "no", run)
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        self.ends(run, 130)
+        self.assertLess(time.monotonic() - began, 10 * SLOW)
+        self.assertEqual({task["exit_code"] for task in self.state("twice")["tasks"]}, {137})
+        self.assert_nothing_left()
+
     def test_nothing_is_left_when_the_launcher_is_killed(self):
         for wait_for_end in (True, False):
             name = f"killed-{wait_for_end}".lower()
