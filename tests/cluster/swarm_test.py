@@ -5,6 +5,7 @@ secrets, failures, a launcher that is killed, training. Afterwards nothing of ou
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -206,7 +207,10 @@ class SwarmJobs(KilledLaunchers, SwarmCase):
             self.until_says("cut", task, "role ")
         until(lambda: self.step_of("cut") == "running", "run of all", SECONDS)
         # On the nodes' own network everybody has an address of theirs.
-        self.assertRegex(self.log("cut", "worker-0"), r"at 10\.77\.0\.[12]:\d+")
+        at = re.search(r"at 10\.77\.0\.[12]:(\d+)", self.log("cut", "worker-0"))
+        self.assertTrue(at)
+        # And a port that no other job can take, though that should start at the same moment.
+        self.assertIn(f"pscloud-port-{at[1]}", LAB.manager.docker("config", "ls", "--format", "{{.Name}}").split())
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(SECONDS), 130)
         # On both nodes: that of the engine we speak to, and one that only the swarm reaches.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint16_t kHostPortLow = 20000;  // below those that Linux gives out by itself
 constexpr uint16_t kHostPortHigh = 32767;
+constexpr int kRefusalsMax = 20;  // of ports that were free a moment ago: there is something else wrong then
 
 struct UsableNode {
   std::string id;
@@ -43,6 +44,16 @@ Result<std::vector<UsableNode>> nodes_for(DockerEngine& engine, const Plan& plan
   return chosen;
 }
 
+// Names of configs are unique in a swarm: of two jobs that want a port at one moment one is refused. It is there until
+// its job is cleaned up.
+Result<> take_port(DockerEngine& engine, const Plan& plan, uint16_t port) {
+  const std::string name = swarm_port_name(std::to_string(port));
+  const JsonValue made = TRY(engine.post("/configs/create", swarm_data_json(plan, name, plan.job, port)));
+  const std::string& owner = made["Spec"]["Labels"][kSwarmJobLabel].text();  // told if a first answer was lost
+  if (!owner.empty() && owner != plan.job) return invalid("another job has the port {}", port);
+  return {};
+}
+
 }  // namespace
 
 std::string name_of_node(const JsonValue& node) {
@@ -60,19 +71,23 @@ Result<std::map<std::string, SwarmPlace>> find_places(DockerEngine& engine, cons
     return places;
   }
   const std::vector<UsableNode> nodes = TRY(nodes_for(engine, plan, options));
-  const JsonValue services = TRY(engine.get("/services", {{"filters", engine_filter("label", kSwarmPortLabel)}}));
+  const JsonValue configs = TRY(engine.get("/configs", {{"filters", engine_filter("label", kSwarmPortLabel)}}));
   std::set<std::string> taken;
-  for (const JsonValue& service : services.items()) taken.insert(service["Spec"]["Labels"][kSwarmPortLabel].text());
+  for (const JsonValue& config : configs.items()) taken.insert(config["Spec"]["Labels"][kSwarmPortLabel].text());
   const int range = kHostPortHigh - kHostPortLow + 1;
   int next = static_cast<int>(Random::from_system().below(static_cast<uint64_t>(range)));
-  int tried = 0;
-  for (size_t i = 0; i < plan.tasks.size(); ++i) {
-    uint16_t port = 0;
-    do {
-      if (++tried > range) return unavailable("no port from {} to {} is free", kHostPortLow, kHostPortHigh);
-      port = static_cast<uint16_t>(kHostPortLow + next++ % range);
-    } while (taken.contains(std::to_string(port)));
+  int refusals = 0;
+  size_t i = 0;
+  for (int tried = 0; i < plan.tasks.size(); ++tried) {
+    if (tried == range) return unavailable("no port from {} to {} is free", kHostPortLow, kHostPortHigh);
+    const auto port = static_cast<uint16_t>(kHostPortLow + next++ % range);
+    if (taken.contains(std::to_string(port))) continue;
+    if (const auto took = take_port(engine, plan, port); !took) {
+      if (took.error().code != Code::kInvalid || ++refusals > kRefusalsMax) return took.error();
+      continue;
+    }
     places[plan.tasks[i].spec.id.text()] = {"host", nodes[i].id, {nodes[i].address, port}};
+    ++i;
   }
   return places;
 }

@@ -11,7 +11,7 @@ namespace pscloud {
 // Where each task of a plan shall be, by its name. On an overlay network (its id is `network`) each has a name of its
 // own and all the same port, and the swarm finds nodes. On the nodes' own each has a node, chosen here since its
 // address must be known: that of the plan if we know the machines, else in turn; and a port that no other job of ours
-// has. kUnavailable names a machine that is not ready in the swarm.
+// has or gets, for which a config is made. kUnavailable names a machine that is not ready in the swarm.
 Result<std::map<std::string, SwarmPlace>> find_places(DockerEngine& engine, const Plan& plan,
                                                       const SwarmOptions& options, const std::string& network);
 

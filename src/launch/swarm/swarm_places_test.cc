@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "io/scripted_http_server.h"
@@ -26,7 +27,10 @@ class SwarmPlacesTest : public testing::Test {
   SwarmPlacesTest()
       : folder_(testing::TempDir() + "swarm_places_test." + std::to_string(::getpid())),
         server_((std::filesystem::create_directory(folder_),
-                 [](const std::string& request) {
+                 [this](const std::string& request) {
+                   if (request.starts_with("POST /configs/create") && refusals_-- > 0) {
+                     return ScriptedHttpServer::text(409, R"({"message":"config already exists"})");
+                   }
                    return ScriptedHttpServer::text(200, request.starts_with("GET /nodes") ? kTwoNodes : "[]");
                  }),
                 folder_ + "/sock"),
@@ -51,6 +55,7 @@ class SwarmPlacesTest : public testing::Test {
   }
 
   const std::string folder_;
+  std::atomic<int> refusals_ = 0;  // of ports
   ScriptedHttpServer server_;
   DockerEngine engine_;
   SwarmOptions options_;
@@ -81,6 +86,24 @@ TEST_F(SwarmPlacesTest, NodesOfASwarmThatWeDoNotKnowTakeTurns) {
   EXPECT_EQ(places.at("server-0").node, "n1");
   EXPECT_EQ(places.at("worker-0").node, "n2");
   EXPECT_EQ(places.at("worker-1").node, "n1");
+}
+
+TEST_F(SwarmPlacesTest, APortThatAnotherJobTakesMeanwhileIsNotTaken) {
+  refusals_ = 2;
+  const auto places = find_places(engine_, plan(1, 1), options_, "host").value();
+  std::vector<std::string> asked;  // for ports, by the names of configs
+  for (const std::string& request : server_.requests()) {
+    const size_t at = request.find("pscloud-port-");
+    if (request.starts_with("POST /configs/create ")) asked.push_back(request.substr(at, request.find('"', at) - at));
+  }
+  ASSERT_EQ(asked.size(), 4u);  // two were refused
+  EXPECT_EQ(asked[2], swarm_port_name(std::to_string(places.at("server-0").address.port)));
+  EXPECT_EQ(asked[3], swarm_port_name(std::to_string(places.at("worker-0").address.port)));
+}
+
+TEST_F(SwarmPlacesTest, AnEngineThatRefusesAllPortsSaysWhy) {
+  refusals_ = 1000;
+  EXPECT_THAT(find_places(engine_, plan(1, 1), options_, "host").error().message, HasSubstr("config already exists"));
 }
 
 }  // namespace

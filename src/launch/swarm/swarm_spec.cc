@@ -107,12 +107,14 @@ std::string swarm_network_json(const Plan& plan) {
   return json.end_object().text();
 }
 
-std::string swarm_data_json(const Plan& plan, const std::string& name, std::string_view content) {
+std::string swarm_data_json(const Plan& plan, const std::string& name, std::string_view content, uint16_t port) {
   JsonWriter json;
   json.begin_object().field("Name", name);
-  write_labels(json, plan);
+  write_labels(json, plan, {}, port);
   return json.field("Data", base64(content)).end_object().text();
 }
+
+std::string swarm_port_name(std::string_view port) { return fmt::format("pscloud-port-{}", port); }
 
 std::string swarm_literal(std::string_view value) {
   std::string literal;

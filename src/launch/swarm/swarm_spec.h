@@ -36,7 +36,9 @@ std::string swarm_name(const Plan& plan, std::string_view thing);
 // The labels of everything that is made.
 std::string swarm_network_json(const Plan& plan);
 // Of a secret or a config.
-std::string swarm_data_json(const Plan& plan, const std::string& name, std::string_view content);
+std::string swarm_data_json(const Plan& plan, const std::string& name, std::string_view content, uint16_t port = 0);
+// Of the config that stands for a port of the nodes: whichever job has made it has the port. `port` may be a word.
+std::string swarm_port_name(std::string_view port);
 
 // A file that lies in the swarm.
 struct SwarmFile {

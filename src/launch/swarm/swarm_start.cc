@@ -63,6 +63,7 @@ Result<std::string> SwarmBackend::preview(const Plan& plan) {
     configs.push_back(file_of("config", file, fmt::format("{}/{}", kContainerFiles, name)));
   }
   for (const PlannedTask& task : plan.tasks) {
+    if (options_.host_network) text += swarm_data_json(plan, swarm_port_name("PORT"), "") + "\n";
     const ContainerTask container = container_task(plan, view, task);
     std::vector<SwarmFile> secrets;
     for (const auto& file : container.secrets) secrets.push_back(file_of("secret", file.content, file.path));
