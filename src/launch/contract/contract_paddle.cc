@@ -19,7 +19,10 @@ TaskContract paddle_contract(const ContractTask& task) {
                       {"PADDLE_CURRENT_ENDPOINT", task.address().text()}};
   if (task.role() == TaskRole::kWorker) variables.emplace_back("PADDLE_TRAINER_ID", std::to_string(task.position()));
   if (task.has(TaskRole::kServer)) {
+    const HostPlace place = host_place(task.tasks({TaskRole::kServer, TaskRole::kWorker}), task.id());
     variables.emplace_back("PADDLE_PSERVERS_IP_PORT_LIST", task.list(TaskRole::kServer));
+    variables.emplace_back("PADDLE_ROLE", training_role(task.role()));
+    variables.emplace_back("PADDLE_NNODES", std::to_string(place.hosts));
     return {variables, {}};
   }
   const HostPlace place = host_place(task.tasks({TaskRole::kWorker}), task.id());

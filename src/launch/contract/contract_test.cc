@@ -118,10 +118,12 @@ TEST(Contract, AServerOfPaddleFindsItselfInTheList) {
   const ClusterView view = view_of({kServer0, kServer1, kWorker0, kWorker1});
   EXPECT_THAT(variables_of(Framework::kPaddle, view, kServer1),
               IsSupersetOf({Pair("TRAINING_ROLE", "PSERVER"), Pair("PADDLE_PSERVERS_IP_PORT_LIST", "a:20000,a:20001"),
-                            Pair("POD_IP", "a"), Pair("PADDLE_PORT", "20001"), Pair("PADDLE_TRAINERS_NUM", "2")}));
+                            Pair("POD_IP", "a"), Pair("PADDLE_PORT", "20001"), Pair("PADDLE_TRAINERS_NUM", "2"),
+                            Pair("PADDLE_ROLE", "PSERVER"), Pair("PADDLE_NNODES", "3")}));
   EXPECT_THAT(variables_of(Framework::kPaddle, view, kWorker1),
               IsSupersetOf({Pair("TRAINING_ROLE", "TRAINER"), Pair("PADDLE_PSERVERS_IP_PORT_LIST", "a:20000,a:20001"),
-                            Pair("PADDLE_TRAINER_ID", "1"), Pair("PADDLE_TRAINER_ENDPOINTS", "c:20002,d:20003")}));
+                            Pair("PADDLE_TRAINER_ID", "1"), Pair("PADDLE_TRAINER_ENDPOINTS", "c:20002,d:20003"),
+                            Pair("PADDLE_ROLE", "TRAINER"), Pair("PADDLE_NNODES", "3")}));
 
   ClusterView ip6 = view_of({kServer0, kWorker0});
   for (TaskAddress& task : ip6.tasks) task.address.host = "fd00::1";
