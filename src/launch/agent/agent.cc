@@ -226,9 +226,9 @@ class Agent {
     kill_all(
         [] {
           std::vector<ProcessIdentity> left;
-          for (const pid_t child : own_children()) {
-            if (auto process = identify_process(child)) left.push_back(*std::move(process));
-            ::waitpid(child, nullptr, WNOHANG);
+          for (const pid_t pid : own_descendants()) {
+            if (auto process = identify_process(pid)) left.push_back(*std::move(process));
+            ::waitpid(pid, nullptr, WNOHANG);
           }
           return left;
         },

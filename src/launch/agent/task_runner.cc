@@ -223,9 +223,9 @@ void TaskRunner::kill_everything() {
   kill_all(
       [&] {
         std::vector<ProcessIdentity> left;
-        for (const pid_t child : own_children()) {
-          auto process = identify_process(child);
-          if (process && (child == pid_ || has_entry(child, mark, false))) left.push_back(*std::move(process));
+        for (const pid_t pid : own_descendants()) {
+          auto process = identify_process(pid);
+          if (process && (pid == pid_ || has_entry(pid, mark, false))) left.push_back(*std::move(process));
         }
         return left;
       },

@@ -11,6 +11,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -94,8 +95,8 @@ bool is_between_programs(pid_t pid) {
 
 // As it was when the process was started.
 std::string environment_of(pid_t pid) {
-  constexpr int kLooksMax = 100;  // a machine that is short of memory may need long to begin a program
-  constexpr int kWithoutMax = 3;  // it may be between programs at the moment of one look, and not of the other
+  constexpr int kLooksMax = 1000;  // a machine that is busy or short of memory may need long to begin a program
+  constexpr int kWithoutMax = 3;   // it may be between programs at the moment of one look, and not of the other
   const std::string path = fmt::format("/proc/{}/environ", pid);
   int without = 0;
   for (int look = 0; look < kLooksMax && without < kWithoutMax; ++look) {
@@ -187,11 +188,20 @@ std::vector<ProcessIdentity> processes_with_entry(std::string_view entry, bool p
   return found;
 }
 
-std::vector<pid_t> own_children() {
-  std::vector<pid_t> found;
+std::vector<pid_t> own_descendants() {
+  std::map<pid_t, pid_t> parents;
   for (const pid_t pid : all_processes()) {
-    const auto stat = read_stat(pid);
-    if (stat && stat->parent == ::getpid()) found.push_back(pid);
+    if (const auto stat = read_stat(pid)) parents[pid] = stat->parent;
+  }
+  std::vector<pid_t> found;
+  for (const auto& [pid, parent] : parents) {
+    pid_t above = parent;
+    // Numbers are given again: what was read at different times could be a circle.
+    for (size_t i = 0; i < parents.size() && above > 1 && above != ::getpid(); ++i) {
+      const auto at = parents.find(above);
+      above = at == parents.end() ? 0 : at->second;
+    }
+    if (above == ::getpid()) found.push_back(pid);
   }
   return found;
 }

@@ -29,8 +29,9 @@ bool is_alive(const ProcessIdentity& process);
 // Of all processes that we may look at: those whose environment, as it was when they were started, has this entry
 // ("NAME=value"), or one that begins with it if `prefix`. This process is left out.
 std::vector<ProcessIdentity> processes_with_entry(std::string_view entry, bool prefix);
-// The children of this process, those that it got because their own parents died too.
-std::vector<pid_t> own_children();
+// Of this process: its children, those that it got because their own parents died too, and theirs. Not only children:
+// while one is looked at after the other, a parent may die whose child was looked at before and had not come to us yet.
+std::vector<pid_t> own_descendants();
 bool has_entry(pid_t pid, std::string_view entry, bool prefix);
 
 // What a process has used so far.

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "launch/process/spawn.h"
 
 namespace pscloud {
@@ -63,6 +65,19 @@ TEST(Processes, OneThatIsJustBecomingAnotherProgramIsFoundToo) {
   for (int look = 0; look < kLooks; ++look) found += has_entry(pid, entry, false) ? 1 : 0;
   EXPECT_EQ(found, kLooks);
   ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST(Processes, ChildrenOfChildrenAreOursToo) {
+  SpawnSpec process;
+  process.program = "/bin/sh";
+  process.arguments = {"sh", "-c", "sleep 1000 & wait"};
+  process.own_session = true;
+  const pid_t pid = spawn(process).value();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (own_descendants().size() < 2 && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
+  EXPECT_EQ(own_descendants().size(), 2u);
+  ::kill(-pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }
 

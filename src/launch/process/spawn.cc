@@ -53,11 +53,12 @@ void become(const Image& image) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Before what can fail: who looks at this process before it runs must find it.
+  char go = 0;
+  if (::read(image.way, &go, 1) != 1) ::_exit(127);
   const int nothing = spec.stdin_fd < 0 ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : spec.stdin_fd;
   if (!put(nothing, STDIN_FILENO) || !put(spec.stdout_fd, STDOUT_FILENO) || !put(spec.stderr_fd, STDERR_FILENO)) return;
   if (!spec.folder.empty() && ::chdir(spec.folder.c_str()) != 0) return;
-  char go = 0;
-  if (::read(image.way, &go, 1) != 1) ::_exit(127);
   ::execve(spec.program.c_str(), image.arguments, image.environment);
 }
 
