@@ -252,6 +252,7 @@ class BringUp {
                                      .say = options_.say,
                                      .cancelled = options_.cancelled,
                                      .deadline = steady_clock::now() + options_.timeout,
+                                     .idle = std::chrono::seconds(plan_.idle_s),
                                      .console = [this](const Host& host) { return console_tail(host.name); }});
   }
 

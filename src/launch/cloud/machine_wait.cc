@@ -18,6 +18,7 @@ namespace pscloud {
 namespace {
 
 constexpr std::chrono::seconds kToAsk{20};
+constexpr int kWordsInIdle = 4;  // so many times in the time without a word after which a machine ends itself
 constexpr size_t kAtOnce = 32;
 constexpr size_t kShown = 3;  // machines whose logs are shown: the others will look alike
 
@@ -70,12 +71,21 @@ SshOptions ssh_options(const std::string& config, bool accept_new) {
 
 Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitOptions& options) {
   const SshOptions ssh = ssh_options(options.ssh_config, true);
+  // Before its set-up has come so far a machine has no such file, and needs no word.
+  const std::string command = fmt::format("touch {} 2>/dev/null; cat {}", kMachineKeepAlive, kMachineState);
   std::vector<Host> waiting = machines;
+  std::vector<Host> ready;
+  auto next_word = Patience::Clock::now() + options.idle / kWordsInIdle;
   std::map<std::string, std::string> told;
   std::set<std::string> reached;
   Patience patience(options.deadline, options.cancelled);
   while (true) {
-    const std::vector<MachineWord> words = ask_machines(waiting, ssh, fmt::format("cat {}", kMachineState));
+    std::vector<Host> asked = waiting;
+    if (options.idle.count() > 0 && Patience::Clock::now() >= next_word) {
+      asked.insert(asked.end(), ready.begin(), ready.end());
+      next_word = Patience::Clock::now() + options.idle / kWordsInIdle;
+    }
+    const std::vector<MachineWord> words = ask_machines(asked, ssh, command);
     std::vector<Host> still;
     for (size_t i = 0; i < waiting.size(); ++i) {
       const Host& machine = waiting[i];
@@ -89,7 +99,7 @@ Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitO
       }
       if (told[machine.name] != state) options.say(fmt::format("{} {}", machine.name, state));
       told[machine.name] = state;
-      if (state != "is ready") still.push_back(machine);
+      (state == "is ready" ? ready : still).push_back(machine);
     }
     waiting = std::move(still);
     if (waiting.empty()) return {};

@@ -16,14 +16,16 @@ struct MachineWaitOptions {
   std::function<void(std::string_view)> say = [](std::string_view) {};
   std::function<bool()> cancelled = {};
   std::chrono::steady_clock::time_point deadline;
+  std::chrono::milliseconds idle{0};  // after which machines that hear nothing end themselves; 0: they do not
   // What a machine that nobody reaches has said elsewhere, with a line above it, for the end of a message.
   std::function<std::string(const Host&)> console = [](const Host&) { return std::string(); };
 };
 
 // Waits until each machine is reached by ssh and its user-data has ended well; takes the host keys of machines that
-// were never seen. Asks all of them at the same time, and tells of each what changes. One that failed ends it, with the
-// end of its log; when the time is over, those that are missing are named, and what is known of them: of the first few
-// the end of the log as well, or of the console if ssh does not reach them.
+// were never seen. Asks all of them at the same time, and tells of each what changes. Each hears a word meanwhile,
+// those that are ready as well. One that failed ends it, with the end of its log; when the time is over, those that are
+// missing are named, and what is known of them: of the first few the end of the log as well, or of the console if ssh
+// does not reach them.
 Result<> wait_for_machines(const std::vector<Host>& machines, const MachineWaitOptions& options);
 
 // Runs a command on each, which reads `input`. The lines name those where it did not end well. Once a stop is asked for

@@ -17,7 +17,8 @@ using testing::Not;
 // In the place of ssh: what machines say by their addresses.
 constexpr const char* kSsh = R"sh(#!/bin/sh
 case "$*" in
-  *ready-machine*state*) echo ready ;;
+  *ready-machine*touch*alive*state*) echo word >> "${0%/*}/words"; echo ready ;;
+  *late-machine*state*) [ "$(wc -l < "${0%/*}/words")" -ge 3 ] && echo ready || echo working ;;
   *slow-machine*state*) echo working ;;
   *slow-machine*tail*) echo "Get:7 http://deb.debian.org docker.io" ;;
   *) echo "connect: Connection timed out" >&2; exit 255 ;;
@@ -30,6 +31,7 @@ class MachineWaitTest : public testing::Test {
     char path[] = "/tmp/pscloud-wait-XXXXXX";
     folder_ = ::mkdtemp(path);
     std::ofstream(folder_ + "/ssh") << kSsh;
+    std::ofstream(folder_ + "/words").flush();
     ::chmod((folder_ + "/ssh").c_str(), 0700);
     ::setenv("PATH", (folder_ + ":" + path_before_).c_str(), 1);
   }
@@ -47,6 +49,13 @@ class MachineWaitTest : public testing::Test {
   const std::string path_before_ = std::getenv("PATH");
   std::string folder_;
 };
+
+TEST_F(MachineWaitTest, MachinesThatAreReadyHearAWordWhileOthersAreWaitedFor) {
+  MachineWaitOptions options;
+  options.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  options.idle = std::chrono::milliseconds(400);
+  EXPECT_TRUE(wait_for_machines({machine("ready"), machine("late")}, options));  // which waits for the others' words
+}
 
 TEST_F(MachineWaitTest, WhoIsMissingIsShownWithItsOwnLog) {
   std::vector<std::string> asked;
