@@ -355,6 +355,19 @@ TEST(CloudPrices, AQuotaThatCannotBeCheckedIsSaidToBe) {
   EXPECT_TRUE(check_quotas(plan));
 }
 
+TEST(CloudPrices, AQuotaIsNotCheckedIfNobodyKnowsWhatRuns) {
+  ScriptedHttpServer server([](const std::string& request) {
+    if (request.find("GetServiceQuota") == std::string::npos) return refusal_answer(403, "UnauthorizedOperation");
+    return ScriptedHttpServer::text(200, R"({"Quota": {"Value": 64.0}})");
+  });
+  AwsApi api = api_of(server);
+  CloudPlan plan;
+  plan.groups.resize(1);
+  static_cast<MachineGroup&>(plan.groups[0]) = {"node", 3, "c5.xlarge", false};
+  plan.quotas = ask_quotas(api, plan.groups);
+  EXPECT_THAT(cloud_plan_text(plan), HasSubstr("not checked: it is not known what runs already: denied"));
+}
+
 TEST(CloudPrices, FamiliesOfTypes) {
   EXPECT_EQ(quota_family("c5.xlarge"), "standard");
   EXPECT_EQ(quota_family("m7i-flex.large"), "standard");

@@ -178,8 +178,10 @@ std::string cloud_plan_text(const CloudPlan& plan) {
   }
   for (const CloudQuota& quota : plan.quotas) text += fmt::format("quota    {}\n", quota_text(quota));
   const auto [dollars, all] = plan.dollars_per_hour();
-  text += fmt::format("price    {}${:.4f} an hour for machines{}; disks and traffic are not counted\n",
-                      all ? "" : "more than ", dollars, all ? "" : ", whose price is not known for all");
+  const bool none = std::ranges::none_of(plan.groups, [](const auto& each) { return each.price.dollars.has_value(); });
+  text += none ? "price    unknown\n"
+               : fmt::format("price    {}${:.4f} an hour for machines{}; disks and traffic are not counted\n",
+                             all ? "" : "more than ", dollars, all ? "" : ", whose price is not known for all");
   for (const CloudPlan::Group& group : plan.groups) {
     if (!group.price.dollars) text += fmt::format("         {}: unknown: {}\n", group.type, group.price.unknown);
   }

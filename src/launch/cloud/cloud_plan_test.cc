@@ -117,12 +117,15 @@ TEST(CloudPlan, WhatMakesNoSenseIsRefused) {
 }
 
 TEST(CloudPlan, PricesThatAreNotKnownAreSaidToBeUnknown) {
-  const CloudPlan plan = plan_of_two();
+  CloudPlan plan = plan_of_two();
   EXPECT_EQ(plan.dollars_per_hour(), std::pair(0.25, false));
   const std::string text = cloud_plan_text(plan);
   EXPECT_THAT(text, HasSubstr("more than $0.2500 an hour"));
   EXPECT_THAT(text, HasSubstr("c5.xlarge: unknown: there is no history of it"));
   EXPECT_THAT(text, HasSubstr("ssh from 203.0.113.7/32"));
+  plan.groups[0].price.dollars.reset();
+  EXPECT_THAT(cloud_plan_text(plan), HasSubstr("price    unknown\n"));
+  EXPECT_THAT(cloud_plan_text(plan), Not(HasSubstr("$0.0000")));
 }
 
 TEST(CloudPlan, APlanIsReadAsItWasWritten) {

@@ -78,7 +78,7 @@ Result<double> spot_price(AwsApi& api, const std::string& type, const std::strin
   return dollars_of(price);
 }
 
-// What runs already, by family and market. Without an answer nothing is known to run.
+// What runs already, by family and market.
 double used_vcpus(const std::vector<XmlElement>& reservations, const Family& family, bool spot) {
   double used = 0;
   for (const XmlElement& reservation : reservations) {
@@ -151,7 +151,12 @@ std::vector<CloudQuota> ask_quotas(AwsApi& api, const std::vector<CloudPlan::Gro
                      .wanted = vcpus,
                      .limit = std::nullopt,
                      .unknown = ""};
-    if (running) quota.used = used_vcpus(*running, *family, spot);
+    if (!running) {
+      quota.unknown = fmt::format("it is not known what runs already: {}", running.error().message);
+      quotas.push_back(std::move(quota));
+      continue;
+    }
+    quota.used = used_vcpus(*running, *family, spot);
     JsonWriter json;
     json.begin_object().field("ServiceCode", "ec2").field("QuotaCode", spot ? family->spot : family->on_demand);
     const auto answer =
