@@ -1,7 +1,9 @@
 #include "cli/signals.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -26,7 +28,16 @@ void Signals::watch(std::function<void(int signal)> on_signal) {
   thread_ = std::jthread([this, on_signal = std::move(on_signal)] {
     int signal = 0;
     while (sigwait(&set_, &signal) == 0 && !done_) {
-      if (received_ != 0) ::_exit(kExitInterrupted);
+      if (received_ != 0) {
+        // Whatever the first one has begun, such as the removal of machines, ends here.
+        static constexpr std::string_view kLastWords =
+            "pscloud: interrupted twice: ends at once; `pscloud status` and `pscloud cluster ls` tell of what may be "
+            "left\n";
+        pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+        const bool takes_it = ::poll(&out, 1, 0) == 1 && out.revents == POLLOUT;  // a terminal may stand still
+        if (takes_it) (void)!::write(STDERR_FILENO, kLastWords.data(), kLastWords.size());
+        ::_exit(kExitInterrupted);
+      }
       received_ = signal;
       on_signal(signal);
     }

@@ -18,8 +18,8 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Calls `on_signal` at the first signal, also if that has come already. A second signal ends the process at once:
-  // the user means it. Called at most once.
+  // Calls `on_signal` at the first signal, also if that has come already. A second signal ends the process at once,
+  // and a line says where to look for what may be left: the user means it. Called at most once.
   void watch(std::function<void(int signal)> on_signal);
 
   // No call to `on_signal` is under way or comes after this.

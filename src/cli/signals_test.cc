@@ -39,7 +39,7 @@ TEST(SignalsDeathTest, ASecondOneEndsTheProcess) {
         ::kill(::getpid(), SIGINT);
         ::pause();
       },
-      testing::ExitedWithCode(130), "");
+      testing::ExitedWithCode(130), "`pscloud cluster ls` tell of what may be left");
 }
 
 }  // namespace

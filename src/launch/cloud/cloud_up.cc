@@ -281,7 +281,8 @@ class BringUp {
 };
 
 Error undo(RunFolder& folder, Error why, const BringUpOptions& options) {
-  options.say("removes what was made");
+  options.say(fmt::format("removes what was made; if this is ended too, `pscloud cluster down {}` removes the rest",
+                          folder.name()));
   // Without asking whether to go on: who has interrupted wants nothing to stay.
   const auto left = take_down(folder, {.say = options.say,
                                        .cancelled = {},
