@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Calls that remove things of EC2 (labs/ec2_lab.py) fail, for a while or for good, in `pscloud cluster down` and in the
-undo of a failed `up`: nothing is left, or it is named and goes by the next `down`."""
+undo of a failed `up`, or EC2 does not know yet what it has made: nothing is left, or it is named and goes by the next
+`down`."""
 
 import pathlib
+import signal
 import sys
 import unittest
 
@@ -67,6 +69,53 @@ class CloudRemoval(cloud_test.Cloud):
                     self.assertIn("nothing is left", self.cluster_down("ended"))
                 self.assertEqual(set(seen), REMOVALS)
                 self.assert_empty(kind)
+
+    def test_what_ec2_does_not_list_yet_is_removed_all_the_same(self):
+        """Nor does it know by its name what is so young. The last machines are just made, or refused."""
+        for end in ("refused", "interrupted", "killed"):
+            process = None
+
+            def choose(_, action, form):
+                if action == "RunInstances" and "InstanceMarketOptions.MarketType" in form:
+                    self.lab.young.lag_s = 0.5
+                    return (400, "InvalidParameterValue") if end == "refused" else None
+                return None
+
+            def act(_, action, __):
+                if self.lab.young.lag_s and process.poll() is None and action == "RunInstances":
+                    process.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
+            with self.subTest(end=end), self.faults(choose):
+                self.lab.young.lag_s = 0
+                self.lab.after_call = act if end != "refused" else None
+                process = self.start(*self.up_words("young", 3, "--spot", "--placement", settle=2))
+                self.ends(process, {"refused": 1, "interrupted": 130, "killed": -signal.SIGKILL}[end])
+                if end == "killed":
+                    self.assertIn("nothing is left", self.cluster_down("young", settle=2))
+                else:
+                    self.assertIn("nothing was left", self.story(process))
+                self.assert_empty(end)
+
+    def test_what_ec2_does_not_know_yet_is_asked_for_again(self):
+        self.lab.young.lag_s = 0.5
+        process = self.start(*self.up_words("young", 3, "--spot", "--placement"))
+        until(lambda: "worker-1" in self.story(process), lambda: self.story(process))
+        process.send_signal(signal.SIGINT)
+        self.ends(process, 130)
+        self.assertIn("nothing was left", self.story(process))
+        self.assert_empty()
+        calls = self.lab.calls
+        self.assertGreater(calls.count("AuthorizeSecurityGroupIngress"), 1)
+        self.assertGreater(calls.count("RunInstances"), 2)
+        self.assertEqual((calls.count("CreateSecurityGroup"), calls.count("ImportKeyPair")), (1, 1))
+
+    def test_a_call_that_hangs_is_given_up_and_what_it_has_done_is_removed(self):
+        def hang(_, action, form):
+            return "hangs" if action == "RunInstances" and "InstanceMarketOptions.MarketType" in form else None
+        with self.faults(hang):
+            story = self.up("hangs", 3, "--spot", "--timeout", 1, code=3)
+        self.assertIn("EC2 RunInstances: ", story)
+        self.assertIn("nothing was left", story)
+        self.assert_empty()
 
     def test_a_throttle_of_all_calls_is_waited_for(self):
         self.half_up("slow")

@@ -70,23 +70,26 @@ class Cloud(LaunchTest):
 
     def reset(self):
         self.lab.on_call = self.lab.after_call = None
+        self.lab.young.lag_s = 0
+        self.lab.released.set()
+        self.lab.released = threading.Event()
         self.lab.boots = True
         self.lab.metadata = {}
         self.lab.spot_requests.clear()
         for instance in self.lab.instances():
             self.lab.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
 
-    def up_words(self, name, nodes=2, *more):
+    def up_words(self, name, nodes=2, *more, settle=0):
         return (PSCLOUD, "cluster", "up", name, "--nodes", nodes, "--instance", "c5.large", "--image",
-                self.lab.image["ImageId"], "--user", ec2_lab.USER, "--private", "-y", "--settle", 0, *more)
+                self.lab.image["ImageId"], "--user", ec2_lab.USER, "--private", "-y", "--settle", settle, *more)
 
     def up(self, name, nodes=2, *more, code=0, **variables):
         process = self.start(*self.up_words(name, nodes, *more), **variables)
         self.ends(process, code)
         return self.story(process)
 
-    def cluster_down(self, name, code=0):
-        return self.pscloud("cluster", "down", name, "--settle", 0, code=code)
+    def cluster_down(self, name, settle=0):
+        return self.pscloud("cluster", "down", name, "--settle", settle)
 
     def folder(self, name):
         return self.home / "clusters" / name
@@ -355,7 +358,7 @@ class CloudFaults(Cloud):
             tries = 1 if kind == "refused" else int(self.environment["AWS_MAX_ATTEMPTS"])
             for number in range(first, len(calls) + 1):
                 action = calls[number - 1]
-                if kind not in ("refused", "lost", "throttled") and action != "RunInstances":
+                if kind in ("no capacity", "unsent") and action != "RunInstances":
                     continue
                 fault = throttles[number % 2] if kind == "throttled" else fault
                 with self.subTest(kind=kind, call=number, action=action):
@@ -371,7 +374,7 @@ class CloudFaults(Cloud):
                         return None
                     with self.faults(fail):
                         story = self.up(f"n{number}", 3, "--spot", "--placement", "--controller", *zone,
-                                        code={"refused": 1, "broken": 3, "no capacity": 3}.get(kind, 3))
+                                        code=1 if kind == "refused" else 3)
                     self.assertIn("nothing was left", story)
                     self.assert_empty(f"{kind} {action}")
 

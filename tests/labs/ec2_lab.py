@@ -4,13 +4,15 @@ groups as rules of iptables, and its user-data executed at boot. `shutdown` insi
 
 What EC2 does and moto does not is added in front of it: a ClientToken makes a group of machines once; subnets and
 groups that are in use cannot be deleted; placement groups; requests for spot machines; keys that STS lends
-(federation.py); and, for tests, failures of any call: refused, throttled, or done and the answer lost. With `engines`
-each machine has a Docker engine of its own, as images have that come with one. Needs root, openssh-server and iptables
+(federation.py); and, for tests, failures of any call: refused, throttled, done and the answer lost or held back; and
+things that EC2 does not know for a while after it has made them (young_things.py). With `engines` each machine has a
+Docker engine of its own, as images have that come with one. Needs root, openssh-server and iptables
 (tools/setup.sh labs), and moto, which `make labs` installs.
 
 All runs in this process and a network name space of its own, which its main thread enters for good.
 """
 
+import contextlib
 import ctypes
 import io
 import json
@@ -29,6 +31,7 @@ import uuid
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import machines  # noqa: E402
 from federation import Federation, for_moto  # noqa: E402
+from young_things import YoungThings  # noqa: E402
 
 CLONE_NEWNET = 0x40000000
 REGION = "us-east-1"
@@ -126,7 +129,9 @@ class Ec2Lab(machines.Lab):
         self.number = 0
         self.lock = threading.RLock()
         self.calls = []      # actions, in the order they came
-        self.on_call = None  # is asked about each call: (number, action, form) -> None, (status, code), "lost"
+        self.on_call = None  # is asked about each call: (number, action, form) -> None, (status, code), "lost", "hangs"
+        self.released = threading.Event()  # then calls that hang end
+        self.young = YoungThings()
         self.after_call = None
         self.tokens = {}
         self.placement_groups = {}
@@ -175,7 +180,8 @@ class Ec2Lab(machines.Lab):
                 try:
                     super().run_wsgi()
                 except Lost:
-                    self.connection.shutdown(socket.SHUT_RDWR)
+                    with contextlib.suppress(OSError):  # who asked may have gone
+                        self.connection.shutdown(socket.SHUT_RDWR)
 
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.server = make_server(OUTSIDE, 0, self.application, threaded=True, request_handler=Handler)
@@ -238,7 +244,9 @@ class Ec2Lab(machines.Lab):
             status, headers, answer = self.act(environment, action, form)
             if self.after_call:
                 self.after_call(number, action, form)
-        if fault == "lost":
+        if fault == "hangs":
+            self.released.wait()
+        if fault in ("lost", "hangs"):
             raise Lost
         start(status, headers)
         return [answer]
@@ -259,13 +267,15 @@ class Ec2Lab(machines.Lab):
         token = form.get("ClientToken")
         if action == "RunInstances" and token in self.tokens:
             return self.tokens[token]
-        refusal = self.in_use(action, form) or self.federation.refusal(environment, action, form)
+        if action == "DeleteKeyPair" and self.young.has(form["KeyName"]):  # of a key EC2 says that it is done, anyway
+            return self.answer_of("200 OK", f"<{action}Response/>".encode())
+        refusal = (self.young.refusal(action, form) or self.in_use(action, form)
+                   or self.federation.refusal(environment, action, form))
         if refusal:
-            answer = error_answer(*refusal)
-            return "400 Bad Request", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
+            return self.answer_of("400 Bad Request", error_answer(*refusal))
         if action.endswith(("PlacementGroup", "PlacementGroups", "SpotInstanceRequests")):
             answer = self.spot(action, form) if "Spot" in action else self.placement(action, form)
-            return "200 OK", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
+            return self.answer_of("200 OK", self.young.hidden_from(action, answer))
         got = {}
 
         def start(status, headers, _=None):
@@ -274,20 +284,35 @@ class Ec2Lab(machines.Lab):
         if action == "GetFederationToken" and got["status"].startswith("200"):
             answer = self.federation.lend(environment, form)
             got["headers"] = [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))]
+        if got["status"].startswith("200"):
+            self.young.note_made(action, answer)
         if action == "RunInstances" and got["status"].startswith("200"):
-            # To moto the first of them alone has the profile.
+            # To moto the first of them alone has the profile, and none a request for a spot machine.
             for each in re.findall(r"<instanceId>([^<]+)</instanceId>", answer.decode()):
                 self.profile_of[each] = form.get("IamInstanceProfile.Name")
                 if form.get("InstanceMarketOptions.MarketType") == "spot":
-                    self.spot_requests[f"sir-{each[2:10]}"] = tags_of_new("spot-instances-request", form)
+                    request = f"sir-{each[2:10]}"
+                    self.spot_requests[request] = tags_of_new("spot-instances-request", form)
+                    self.young.note(request)
+                    known = f"<instanceId>{each}</instanceId>".encode()
+                    answer = answer.replace(
+                        known, known + f"<spotInstanceRequestId>{request}</spotInstanceRequestId>".encode())
+            got["headers"] = [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))]
             if token:
                 self.tokens[token] = (got["status"], got["headers"], answer)
+        if self.young.lag_s:
+            return self.answer_of(got["status"], self.young.hidden_from(action, answer))
         return got["status"], got["headers"], answer
+
+    @staticmethod
+    def answer_of(status, answer):
+        return status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))], answer
 
     def placement(self, action, form):
         items = ""
         if action == "CreatePlacementGroup":
             self.placement_groups[form["GroupName"]] = tags_of_new("placement-group", form)
+            self.young.note(form["GroupName"])
         elif action == "DeletePlacementGroup":
             self.placement_groups.pop(form["GroupName"], None)
         else:

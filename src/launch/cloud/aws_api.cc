@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "launch/cloud/patience.h"
+
 namespace pscloud {
 namespace {
 
@@ -17,7 +19,6 @@ using std::chrono::milliseconds;
 constexpr const char* kEc2Version = "2016-11-15";
 constexpr const char* kStsVersion = "2011-06-15";
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
-constexpr milliseconds kCallTimeout{60000};
 constexpr milliseconds kHastyTimeout{10000};
 constexpr int kHastyTries = 2;
 constexpr int kPagesMax = 1000;
@@ -126,14 +127,15 @@ AwsApi::AwsApi(AwsApiOptions options, std::string region, std::string endpoint)
       cancelled_(std::move(options.cancelled)),
       region_(std::move(region)),
       endpoint_(std::move(endpoint)),
+      to_be_known_(options.to_be_known),
       tries_(aws_tries(environment_, HttpOptions{}.tries)) {
   HttpOptions http{.tries = tries_,
-                   .total_timeout = kCallTimeout,
+                   .total_timeout = options.call_timeout,
                    .cancelled = cancelled_,
                    .ca_file = environment_("AWS_CA_BUNDLE")};
   http_ = std::make_unique<HttpClient>(http);
   http.tries = std::min(tries_, kHastyTries);
-  http.total_timeout = kHastyTimeout;
+  http.total_timeout = std::min(options.call_timeout, kHastyTimeout);
   hasty_http_ = std::make_unique<HttpClient>(http);
   credentials_ = std::make_unique<AwsCredentialSource>(environment_, cancelled_);
 }
@@ -197,6 +199,16 @@ Result<Ec2Answer> AwsApi::ask(const FormService& service, const std::string& act
     if (cancelled_ && cancelled_()) return job_failed("{}: interrupted", what);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kThrottlePauseMax);
+  }
+}
+
+Result<Ec2Answer> AwsApi::ask_of_new(const std::string& action, const Ec2Form& form,
+                                     const std::function<bool(const std::string& refused)>& is_unknown) {
+  Patience patience(Patience::Clock::now() + to_be_known_, cancelled_);
+  while (true) {
+    Ec2Answer answer = TRY(ask(action, form));
+    if (answer.refused.empty() || !is_unknown(answer.refused) || patience.is_over()) return answer;
+    TRY(patience.pause().at("EC2 " + action));
   }
 }
 

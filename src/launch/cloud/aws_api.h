@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -43,8 +44,10 @@ bool may_pass(const Error& error);
 struct AwsApiOptions {
   AwsVariables environment = process_aws_variables();
   std::function<bool()> cancelled = {};
-  std::string region = {};    // empty: as the environment says
-  std::string endpoint = {};  // of EC2; empty: as the environment says
+  std::string region = {};                        // empty: as the environment says
+  std::string endpoint = {};                      // of EC2; empty: as the environment says
+  std::chrono::milliseconds call_timeout{60000};  // of one try of a call
+  std::chrono::milliseconds to_be_known{60000};   // how long EC2 may not know what it has just made
 };
 
 // Signs calls of EC2 and of its neighbours, sends them, again if they are throttled, and puts refusals into words.
@@ -59,7 +62,11 @@ class AwsApi {
   // An answer may be a refusal; kUnavailable, kTimeout or kFailed (cancelled) if there is none, and then nobody knows
   // whether it was done.
   Result<Ec2Answer> ask(const std::string& action, const Ec2Form& form = {});
-  // The same when a refusal is an error.
+  // The same for a call that names things which were just made. EC2 may not know them yet: as long as `is_unknown` says
+  // that of the code of its refusal, the call is made again, until the time for that is over.
+  Result<Ec2Answer> ask_of_new(const std::string& action, const Ec2Form& form,
+                               const std::function<bool(const std::string& refused)>& is_unknown);
+  // The same as ask() when a refusal is an error.
   Result<XmlElement> call(const std::string& action, const Ec2Form& form = {});
   // All elements of the list `set` of all pages.
   Result<std::vector<XmlElement>> list(const std::string& action, const std::string& set, const Ec2Form& form = {});
@@ -100,6 +107,7 @@ class AwsApi {
   std::function<bool()> cancelled_;
   std::string region_;
   std::string endpoint_;
+  std::chrono::milliseconds to_be_known_;
   int tries_ = 1;
   std::unique_ptr<HttpClient> http_;
   std::unique_ptr<HttpClient> hasty_http_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
 #include <map>
 #include <set>
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 AwsVariables test_variables(std::map<std::string, std::string> more) {
   std::map<std::string, std::string> variables{{"AWS_ACCESS_KEY_ID", "KEY"},
@@ -86,6 +88,45 @@ TEST(AwsApi, AnAnswerThatIsLostIsAskedForAgain) {
       [&](const std::string&) { return ++asked == 1 ? "" : ScriptedHttpServer::text(200, "<R/>"); });
   EXPECT_TRUE(api_of(server).call("RunInstances"));
   EXPECT_EQ(asked, 2);
+}
+
+TEST(AwsApi, ACallThatHangsIsGivenUp) {
+  std::promise<void> over;
+  ScriptedHttpServer server([future = over.get_future().share()](const std::string&) {
+    future.wait();
+    return std::string();
+  });
+  AwsApi api =
+      AwsApi::open({.environment = test_variables({{"AWS_ENDPOINT_URL", server.url()}, {"AWS_MAX_ATTEMPTS", "1"}}),
+                    .call_timeout = std::chrono::milliseconds(100)})
+          .value();
+  const auto answer = api.call("RunInstances");
+  over.set_value();
+  ASSERT_FALSE(answer);
+  EXPECT_TRUE(may_pass(answer.error())) << answer.error().message;
+}
+
+TEST(AwsApi, ACallThatNamesWhatEc2DoesNotKnowYetIsMadeAgainButNotForEver) {
+  int asked = 0;
+  int known_at = 3;
+  ScriptedHttpServer server([&](const std::string&) {
+    return ++asked < known_at ? refusal_answer(400, "InvalidGroup.NotFound") : ScriptedHttpServer::text(200, "<R/>");
+  });
+  const auto is_unknown = [](const std::string& code) { return code == "InvalidGroup.NotFound"; };
+  AwsApi api = AwsApi::open({.environment = test_variables({{"AWS_ENDPOINT_URL", server.url()}}),
+                             .to_be_known = std::chrono::seconds(30)})
+                   .value();
+  EXPECT_EQ(api.ask_of_new("RunInstances", {}, is_unknown).value().refused, "");
+  EXPECT_EQ(asked, 3);
+  asked = 0;
+  EXPECT_EQ(api.ask_of_new("RunInstances", {}, [](const std::string&) { return false; }).value().refused,
+            "InvalidGroup.NotFound");
+  EXPECT_EQ(asked, 1);
+  known_at = 1000;
+  AwsApi hasty = AwsApi::open({.environment = test_variables({{"AWS_ENDPOINT_URL", server.url()}}),
+                               .to_be_known = std::chrono::milliseconds(0)})
+                     .value();
+  EXPECT_EQ(hasty.ask_of_new("RunInstances", {}, is_unknown).value().refused, "InvalidGroup.NotFound");
 }
 
 TEST(AwsApi, WhatIsDeniedIsNamed) {
@@ -252,6 +293,46 @@ TEST(CloudSweep, AllMachinesAreEndedByOneCallAndNotAskedAgainWhileTheyEnd) {
   ASSERT_TRUE(sweep_things(api, "instances", "c0ffee", std::chrono::steady_clock::now(), options));
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_THAT(calls[0], HasSubstr("InstanceId.1=i-1&InstanceId.2=i-3&"));
+}
+
+// Machines that EC2 has made and does not list; `answer` to a call that ends one, by its number.
+Result<> sweep_unlisted(const std::vector<std::string>& ids, std::chrono::milliseconds quiet,
+                        const std::function<std::string(int call, const std::string& request)>& answer) {
+  int calls = 0;
+  ScriptedHttpServer server([&](const std::string& request) {
+    if (action_of(request) == "TerminateInstances") return answer(++calls, request);
+    return ScriptedHttpServer::text(200, "<R><reservationSet/></R>");
+  });
+  AwsApi api = api_of(server);
+  const SweepOptions options{.timeout = std::chrono::seconds(0), .spared = "i-0", .known = {{"instances", ids}}};
+  return sweep_things(api, "instances", "c0ffee", std::chrono::steady_clock::now() + quiet, options);
+}
+
+TEST(CloudSweep, WhatIsKnownIsRemovedThoughItIsNotListed) {
+  std::string asked;
+  EXPECT_TRUE(sweep_unlisted({"i-0", "i-1", "i-2"}, {}, [&](int, const std::string& request) {
+    asked += request;
+    return ScriptedHttpServer::text(200, "<R/>");
+  }));
+  EXPECT_THAT(asked, HasSubstr("InstanceId.1=i-1&InstanceId.2=i-2&"));
+  EXPECT_THAT(asked, Not(HasSubstr("i-0")));
+}
+
+TEST(CloudSweep, WhatIsKnownAndNotListedIsGoneOnlyWhenEc2MustKnowIt) {
+  for (const char* code : {"InvalidInstanceID.NotFound", "UnauthorizedOperation"}) {
+    const auto began = std::chrono::steady_clock::now();
+    int last = 0;
+    EXPECT_TRUE(sweep_unlisted({"i-1"}, std::chrono::milliseconds(200), [&](int call, const std::string&) {
+      last = call;
+      return refusal_answer(400, code);
+    }));
+    EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(200)) << code;
+    EXPECT_GE(last, 2) << code;
+  }
+  const auto swept = sweep_unlisted(
+      {"i-1"}, {}, [](int, const std::string&) { return refusal_answer(400, "DependencyViolation", "in use"); });
+  ASSERT_FALSE(swept);
+  EXPECT_THAT(swept.error().message, HasSubstr("machine i-1 is still there"));
 }
 
 TEST(CloudSweep, MachinesAreListedByRoleAndNumber) {

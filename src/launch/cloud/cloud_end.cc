@@ -28,7 +28,9 @@ SweepOptions all_but_itself(const CloudCharge& charge, const TakeDownOptions& op
       .say = options.say, .cancelled = options.cancelled, .timeout = options.timeout, .spared = charge.machine};
   const auto folder = open_cloud_folder(charge.cluster);
   const auto entries = folder ? Ledger::read(folder->path("ledger.jsonl")) : folder.error();
-  if (entries) sweep.quiet_until = quiet_after(*entries, "instances", options.settle);
+  if (!entries) return sweep;
+  sweep.quiet_until = quiet_after(*entries, "instances", options.settle);
+  sweep.known = known_ids(*entries);
   return sweep;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -19,6 +20,8 @@ using std::chrono::steady_clock;
 
 constexpr const char* kInstances = "instances";
 constexpr std::chrono::seconds kAfterTrouble{20};
+constexpr std::chrono::seconds kShortestCall{3};
+constexpr std::chrono::seconds kLongestCall{60};
 
 struct ThingKind {
   const char* name;
@@ -115,18 +118,19 @@ Ec2Form of_cluster(const std::string& cloud_id) { return Ec2Form().filter(std::s
 // As they are looked at while they are removed.
 struct FoundThing {
   std::string id;
-  bool ends = false;  // it was asked to, and need not be asked again
+  bool is_there = true;  // or EC2 still tells of it though it is gone
+  bool ends = false;     // it was asked to, and need not be asked again
 };
 Result<std::vector<FoundThing>> find_things(AwsApi& api, const ThingKind& kind, const std::string& cloud_id) {
   std::vector<FoundThing> found;
   if (kind.name == std::string_view(kInstances)) {
     for (const Ec2Instance& each : TRY(list_instances(api, cloud_id))) {
-      if (is_there(kind, each.state)) found.push_back({each.id, each.state == "shutting-down"});
+      found.push_back({each.id, is_there(kind, each.state), each.state == "shutting-down"});
     }
     return found;
   }
   for (const XmlElement& item : TRY(list_items(api, kind, of_cluster(cloud_id)))) {
-    if (is_there(kind, state_of(item))) found.push_back({item.text_of(kind.id)});
+    found.push_back({item.text_of(kind.id), is_there(kind, state_of(item))});
   }
   return found;
 }
@@ -150,6 +154,132 @@ bool is_gone(const std::string& code) {
   return code.ends_with(".NotFound") || code == "InvalidPlacementGroup.Unknown" || code == "InvalidKeyPair.NotFound";
 }
 
+// Removes the things of one kind.
+class Sweep {
+ public:
+  Sweep(AwsApi& api, const ThingKind& kind, const std::string& cloud_id, steady_clock::time_point quiet_until,
+        const SweepOptions& options)
+      : api_(api), kind_(kind), cloud_id_(cloud_id), quiet_until_(quiet_until), options_(options) {
+    if (const auto known = options.known.find(kind.name); known != options.known.end()) {
+      pending_.insert(known->second.begin(), known->second.end());
+    }
+    pending_.erase(options.spared);
+  }
+
+  Result<> run() {
+    Patience patience(steady_clock::now() + options_.timeout, options_.cancelled);
+    while (true) {
+      why_.clear();
+      in_trouble_ = false;
+      is_quiet_ = steady_clock::now() >= quiet_until_;
+      const bool listed = TRY(look());
+      std::vector<std::string> unlisted;
+      std::ranges::set_difference(pending_, std::set(ids_.begin(), ids_.end()), std::back_inserter(unlisted));
+      const auto removed = remove_all(to_remove_, true);
+      TRY(remove_all(unlisted, false));
+      TRY(removed);
+      const bool may_be_there = !ids_.empty() || !pending_.empty();
+      if (listed && is_quiet_ && !may_be_there) {
+        if (told_ > 0) options_.say(fmt::format("{}s: all gone", kind_.words));
+        return {};
+      }
+      if (patience.is_over() && (!listed || !ids_.empty() || (is_quiet_ && may_be_there))) return still_there();
+      if (in_trouble_ && !told_trouble_) options_.say(fmt::format("{}s: {}; it is tried again", kind_.words, why_));
+      told_trouble_ = told_trouble_ || in_trouble_;
+      TRY(patience.pause());
+    }
+  }
+
+ private:
+  // What EC2 tells of now; false if it does not, and that passes.
+  Result<bool> look() {
+    const auto found = find_things(api_, kind_, cloud_id_);
+    if (!found) {
+      if (!may_pass(found.error())) return found.error();
+      in_trouble_ = true;
+      why_ = found.error().message;
+      return false;
+    }
+    ids_.clear();
+    to_remove_.clear();
+    for (const FoundThing& each : *found) {
+      if (!each.is_there || each.ends) pending_.erase(each.id);
+      if (!each.is_there || each.id == options_.spared) continue;
+      ids_.push_back(each.id);
+      if (!each.ends) to_remove_.push_back(each.id);
+    }
+    if (ids_.size() != told_ && !ids_.empty()) {
+      options_.say(fmt::format("{} {}{} end{}", ids_.size(), kind_.words, ids_.size() == 1 ? "" : "s",
+                               ids_.size() == 1 ? "s" : ""));
+      told_ = ids_.size();
+    }
+    return true;
+  }
+
+  // An error is a refusal for good; the others are tried all the same.
+  Result<> remove_all(const std::vector<std::string>& some, bool listed) {
+    std::optional<Error> refused;
+    if (!takes_many(kind_) || some.size() < 2 || !remove(some, listed, refused)) {
+      for (const std::string& id : some) remove({&id, 1}, listed, refused);
+    }
+    if (refused) return *refused;
+    return {};
+  }
+
+  // False if several were refused together, of which it may concern one.
+  bool remove(std::span<const std::string> some, bool listed, std::optional<Error>& refused) {
+    const auto answer = ask_to_remove(api_, kind_, some);
+    const bool done = answer && answer->refused.empty();
+    if (!done) {
+      const Error& error = answer ? answer->error : answer.error();
+      if (may_pass(error)) {
+        in_trouble_ = true;
+        why_ = error.message;
+        return true;
+      }
+      if (some.size() > 1) return false;
+      if (answer && is_in_use(answer->refused)) {
+        why_ = error.message;
+        return true;
+      }
+      // What does not exist has no tag either, by which the keys are allowed to remove it: of what is not listed a
+      // denial says no more than that it is not known.
+      if (!answer || (listed && !is_gone(answer->refused))) {
+        refused = error;
+        return true;
+      }
+    }
+    // Of what is not listed an answer counts only when EC2 must know it: one that removes a key says "done" anyway.
+    if (listed ? done : is_quiet_) {
+      for (const std::string& id : some) pending_.erase(id);
+    }
+    return true;
+  }
+
+  Error still_there() const {
+    std::set<std::string> left(ids_.begin(), ids_.end());
+    left.insert(pending_.begin(), pending_.end());
+    const std::string what = left.empty() ? fmt::format("it is not known whether a {} is still there", kind_.words)
+                                          : fmt::format("{} {} is still there", kind_.words, fmt::join(left, ", "));
+    return {in_trouble_ ? Code::kUnavailable : Code::kTimeout,
+            fmt::format("{}{}{}", what, why_.empty() ? "" : ": ", why_)};
+  }
+
+  AwsApi& api_;
+  const ThingKind& kind_;
+  const std::string& cloud_id_;
+  const steady_clock::time_point quiet_until_;
+  const SweepOptions& options_;
+  std::vector<std::string> ids_;        // as they were seen last
+  std::vector<std::string> to_remove_;  // those of them that do not end yet
+  std::set<std::string> pending_;       // of those that are known, the ones that may not be gone
+  bool is_quiet_ = false;               // what was made is listed by now, if it is there
+  std::string why_;                     // something is still there, as far as that was said in this round
+  bool in_trouble_ = false;             // EC2 is, and that passes
+  size_t told_ = 0;
+  bool told_trouble_ = false;
+};
+
 }  // namespace
 
 Result<std::vector<Ec2Instance>> list_instances(AwsApi& api, const std::string& cloud_id) {
@@ -162,6 +292,7 @@ Result<std::vector<Ec2Instance>> list_instances(AwsApi& api, const std::string& 
                          .private_address = item.text_of("privateIpAddress"),
                          .public_address = item.text_of("ipAddress"),
                          .interface = "",
+                         .token = item.text_of("clientToken"),
                          .spot = item.text_of("instanceLifecycle") == "spot"};
     if (const XmlElement* reason = item.child("stateReason")) instance.reason = reason->text_of("message");
     if (const XmlElement* interfaces = item.child("networkInterfaceSet");
@@ -184,7 +315,9 @@ std::vector<std::string> cloud_kinds() {
 
 Result<std::vector<std::string>> list_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id) {
   std::vector<std::string> ids;
-  for (FoundThing& each : TRY(find_things(api, kind_called(kind_name), cloud_id))) ids.push_back(std::move(each.id));
+  for (FoundThing& each : TRY(find_things(api, kind_called(kind_name), cloud_id))) {
+    if (each.is_there) ids.push_back(std::move(each.id));
+  }
   return ids;
 }
 
@@ -204,70 +337,7 @@ Result<std::vector<TaggedThing>> list_account(AwsApi& api) {
 
 Result<> sweep_things(AwsApi& api, const std::string& kind_name, const std::string& cloud_id,
                       steady_clock::time_point quiet_until, const SweepOptions& options) {
-  const ThingKind& kind = kind_called(kind_name);
-  std::vector<std::string> ids;        // as they were seen last
-  std::vector<std::string> to_remove;  // those of them that do not end yet
-  size_t told = 0;
-  bool told_trouble = false;
-  Patience patience(steady_clock::now() + options.timeout, options.cancelled);
-  while (true) {
-    std::string why;
-    bool in_trouble = false;       // EC2 is, and that passes
-    std::optional<Error> refused;  // for good
-    const auto listed = find_things(api, kind, cloud_id);
-    if (listed) {
-      ids.clear();
-      to_remove.clear();
-      for (const FoundThing& each : *listed) {
-        if (each.id == options.spared) continue;
-        ids.push_back(each.id);
-        if (!each.ends) to_remove.push_back(each.id);
-      }
-      if (ids.empty() && steady_clock::now() >= quiet_until) {
-        if (told > 0) options.say(fmt::format("{}s: all gone", kind.words));
-        return {};
-      }
-    } else {
-      if (!may_pass(listed.error())) return listed.error();
-      in_trouble = true;
-      why = listed.error().message;
-    }
-    if (ids.size() != told && !ids.empty()) {
-      options.say(
-          fmt::format("{} {}{} end{}", ids.size(), kind.words, ids.size() == 1 ? "" : "s", ids.size() == 1 ? "s" : ""));
-      told = ids.size();
-    }
-    // False if several were refused together, of which it may concern one.
-    const auto remove = [&](std::span<const std::string> some) {
-      const auto answer = ask_to_remove(api, kind, some);
-      if (answer && answer->refused.empty()) return true;
-      const Error& error = answer ? answer->error : answer.error();
-      if (may_pass(error)) {
-        in_trouble = true;
-        why = error.message;
-      } else if (some.size() > 1) {
-        return false;
-      } else if (answer && is_in_use(answer->refused)) {
-        why = error.message;
-      } else if (!answer || !is_gone(answer->refused)) {
-        refused = error;  // the others are tried all the same
-      }
-      return true;
-    };
-    if (!takes_many(kind) || to_remove.size() < 2 || !remove(to_remove)) {
-      for (const std::string& id : to_remove) remove({&id, 1});
-    }
-    if (refused) return *refused;
-    if (patience.is_over() && (!listed || !ids.empty())) {
-      const std::string what = ids.empty() ? fmt::format("it is not known whether a {} is still there", kind.words)
-                                           : fmt::format("{} {} is still there", kind.words, fmt::join(ids, ", "));
-      return Error{in_trouble ? Code::kUnavailable : Code::kTimeout,
-                   fmt::format("{}{}{}", what, why.empty() ? "" : ": ", why)};
-    }
-    if (in_trouble && !told_trouble) options.say(fmt::format("{}s: {}; it is tried again", kind.words, why));
-    told_trouble = told_trouble || in_trouble;
-    TRY(patience.pause());
-  }
+  return Sweep(api, kind_called(kind_name), cloud_id, quiet_until, options).run();
 }
 
 std::vector<std::string> sweep_kinds(AwsApi& api, const std::vector<std::string>& kinds, const std::string& cloud_id,
@@ -283,6 +353,10 @@ std::vector<std::string> sweep_kinds(AwsApi& api, const std::vector<std::string>
 
 void hurry_after(const Result<>& swept, SweepOptions& options) {
   if (!swept && swept.error().code == Code::kUnavailable) options.timeout = std::min(options.timeout, kAfterTrouble);
+}
+
+std::chrono::milliseconds call_timeout(std::chrono::seconds timeout) {
+  return std::clamp(timeout, kShortestCall, kLongestCall);
 }
 
 }  // namespace pscloud

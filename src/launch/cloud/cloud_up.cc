@@ -81,7 +81,7 @@ class BringUp {
         return answer.error;
       }
     }
-    TRY(learned_thing(ledger_, entry, id));
+    TRY(learned_things(ledger_, entry, {id}));
     return id;
   }
 
@@ -120,7 +120,9 @@ class BringUp {
     rules.set("IpPermissions.1.IpProtocol", "tcp").set("IpPermissions.1.FromPort", "22");
     rules.set("IpPermissions.1.ToPort", "22").set("IpPermissions.1.IpRanges.1.CidrIp", plan_.ssh_from);
     rules.set("IpPermissions.2.IpProtocol", "-1").set("IpPermissions.2.Groups.1.GroupId", group_);
-    const Ec2Answer answer = TRY(api_.ask("AuthorizeSecurityGroupIngress", rules));
+    const Ec2Answer answer =
+        TRY(api_.ask_of_new("AuthorizeSecurityGroupIngress", rules,
+                            [&](const std::string& refused) { return says_unknown_thing(plan_, refused); }));
     if (!answer.refused.empty() && answer.refused != "InvalidPermission.Duplicate") return answer.error;
     options_.say(fmt::format("security group {}: ssh from {}", group_, plan_.ssh_from));
     return {};
@@ -179,7 +181,12 @@ class BringUp {
 
   // Group and key are good for all zones. Machines and the subnet are not, so they go, and are made again.
   Result<> change_zone() {
-    for (const char* kind : {"instances", "spot_requests", "subnet"}) TRY(remove_things(kind));
+    const std::vector<std::string> known = known_ids(ledger_.remaining())["instances"];
+    given_up_.insert(known.begin(), known.end());
+    for (const char* kind : {"instances", "spot_requests", "subnet"}) {
+      TRY(sweep_ledger(api_, ledger_, kind, plan_.id, options_.settle,
+                       {.say = options_.say, .cancelled = options_.cancelled, .timeout = options_.timeout}));
+    }
     for (const Ec2Instance& each : TRY(list_instances(api_, plan_.id))) given_up_.insert(each.id);
     state_.plan.zone = plan_.other_zones.front();
     state_.plan.other_zones.erase(state_.plan.other_zones.begin());
@@ -188,18 +195,6 @@ class BringUp {
     }
     TRY(folder_.write("state.json", cloud_state_json(state_)));
     return make_subnet();
-  }
-
-  Result<> remove_things(const std::string& kind) {
-    std::vector<uint64_t> numbers;
-    for (const LedgerEntry& entry : ledger_.remaining()) {
-      if (entry.kind == kind) numbers.push_back(entry.number);
-    }
-    if (numbers.empty()) return {};
-    TRY(sweep_things(api_, kind, plan_.id, steady_clock::now(),
-                     {.say = options_.say, .cancelled = options_.cancelled, .timeout = options_.timeout}));
-    for (const uint64_t number : numbers) TRY(ledger_.gone(number));
-    return {};
   }
 
   // EC2 may not know for a moment what it has just made, so one look proves little; and its state is asked for.
@@ -308,7 +303,8 @@ Result<CloudState> bring_up(const CloudPlan& plan, const BringUpOptions& options
   AwsApi api = TRY(AwsApi::open({.environment = options.environment,
                                  .cancelled = options.cancelled,
                                  .region = plan.region,
-                                 .endpoint = plan.endpoint}));
+                                 .endpoint = plan.endpoint,
+                                 .call_timeout = call_timeout(options.timeout)}));
   RunFolder folder = TRY(create_cloud_folder(state));
   const auto made = [&]() -> Result<> {
     Ledger ledger = TRY(Ledger::open(folder.path("ledger.jsonl")));

@@ -61,7 +61,23 @@ Error explain_refusal(const CloudPlan& plan, const MachineGroup& group, const Ec
   return answer.error;
 }
 
+std::vector<std::string> texts_of(const XmlElement& answer, std::string_view name) {
+  std::vector<std::string> texts;
+  const XmlElement* set = answer.child("instancesSet");
+  if (set == nullptr) return texts;
+  for (const XmlElement& item : set->children) {
+    if (std::string text = item.text_of(name); !text.empty()) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 }  // namespace
+
+bool says_unknown_thing(const CloudPlan& plan, const std::string& code) {
+  if (code == "InvalidSubnetID.NotFound") return plan.subnet.empty();  // or it is the user's
+  return code == "InvalidGroup.NotFound" || code == "InvalidSecurityGroupID.NotFound" ||
+         code == "InvalidKeyPair.NotFound" || code == "InvalidPlacementGroup.Unknown";
+}
 
 bool says_no_capacity(const std::string& text) {
   return text.find("InsufficientInstanceCapacity") != std::string::npos ||
@@ -73,7 +89,9 @@ Result<MachineAnswer> order_machines(AwsApi& api, Ledger& ledger, const CloudPla
   std::vector<uint64_t> entries;
   if (group.spot) entries.push_back(TRY(intend_thing(ledger, "spot_requests", group.role)));
   entries.push_back(TRY(intend_thing(ledger, "instances", group.role)));
-  const Ec2Answer answer = TRY(api.ask("RunInstances", order_form(plan, group, order)));
+  const Ec2Answer answer =
+      TRY(api.ask_of_new("RunInstances", order_form(plan, group, order),
+                         [&](const std::string& refused) { return says_unknown_thing(plan, refused); }));
   if (!answer.refused.empty()) {
     const bool no_capacity = says_no_capacity(answer.refused);
     // A refusal is sure: there is none. An answer that says that something went wrong within is not.
@@ -82,12 +100,10 @@ Result<MachineAnswer> order_machines(AwsApi& api, Ledger& ledger, const CloudPla
     }
     return MachineAnswer{.instance = "", .no_capacity = no_capacity, .error = explain_refusal(plan, group, answer)};
   }
-  std::string id = "?";
-  if (const XmlElement* set = answer.body.child("instancesSet"); set != nullptr && !set->children.empty()) {
-    id = set->children.front().text_of("instanceId");
-  }
-  for (const uint64_t entry : entries) TRY(learned_thing(ledger, entry, id));
-  return MachineAnswer{.instance = id};
+  const std::vector<std::string> ids = texts_of(answer.body, "instanceId");
+  TRY(learned_things(ledger, entries.back(), ids));
+  if (group.spot) TRY(learned_things(ledger, entries.front(), texts_of(answer.body, "spotInstanceRequestId")));
+  return MachineAnswer{.instance = ids.empty() ? "?" : ids.front()};
 }
 
 }  // namespace pscloud

@@ -27,6 +27,10 @@ struct MachineAnswer {
 Result<MachineAnswer> order_machines(AwsApi& api, Ledger& ledger, const CloudPlan& plan, const MachineGroup& group,
                                      const MachineOrder& order);
 
+// Whether EC2 refuses a call because it does not know a thing of this cluster that was made for it. That passes: what
+// it has just made it may not know for a moment.
+bool says_unknown_thing(const CloudPlan& plan, const std::string& code);
+
 // By which EC2 says that it has none to give: code of a refusal, or the reason why a machine ended before it ran.
 bool says_no_capacity(const std::string& text);
 

@@ -1,5 +1,6 @@
 #include "launch/cloud/machine_order.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -7,10 +8,12 @@
 
 #include "base/json_value.h"
 #include "io/scripted_http_server.h"
+#include "launch/cloud/cloud_down.h"
 
 namespace pscloud {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -25,19 +28,31 @@ class MachineOrderTest : public testing::Test {
   }
   ~MachineOrderTest() override { std::filesystem::remove_all(folder_); }
 
-  // The form, decoded as far as these tests need it.
-  std::string order(bool spot) {
-    ScriptedHttpServer server([](const std::string&) {
-      return ScriptedHttpServer::text(200,
-                                      "<R><instancesSet><item><instanceId>i-1</instanceId></item></instancesSet></R>");
-    });
+  static std::string made() {
+    const auto item = [](int number) {
+      return fmt::format(
+          "<item><instanceId>i-{0}</instanceId><spotInstanceRequestId>sir-{0}</spotInstanceRequestId></item>", number);
+    };
+    return ScriptedHttpServer::text(200, "<R><instancesSet>" + item(1) + item(2) + "</instancesSet></R>");
+  }
+  static std::string refused(const std::string& code) {
+    return ScriptedHttpServer::text(403, fmt::format("<R><Errors><Error><Code>{}</Code></Error></Errors></R>", code));
+  }
+
+  Result<MachineAnswer> order_by(const ScriptedHttpServer& server, bool spot) {
     AwsApi api = AwsApi::open({.environment = [](const char*) { return std::string("KEY"); },
                                .region = "us-east-1",
-                               .endpoint = server.url()})
+                               .endpoint = server.url(),
+                               .to_be_known = std::chrono::seconds(30)})
                      .value();
     Ledger ledger = Ledger::open(folder_ + "/ledger.jsonl").value();
-    const MachineGroup group{"worker", 2, "c5.xlarge", spot};
-    EXPECT_EQ(order_machines(api, ledger, plan_, group, {"s", "g", "#!/bin/sh", "t"}).value().instance, "i-1");
+    return order_machines(api, ledger, plan_, {"worker", 2, "c5.xlarge", spot}, {"s", "g", "#!/bin/sh", "t"});
+  }
+
+  // The form, decoded as far as these tests need it.
+  std::string order(bool spot) {
+    ScriptedHttpServer server([](const std::string&) { return made(); });
+    EXPECT_EQ(order_by(server, spot).value().instance, "i-1");
     return server.requests().back();
   }
 
@@ -56,6 +71,30 @@ TEST_F(MachineOrderTest, AllThatIsMadeHasTheTagsFromTheBeginning) {
   for (const char* number : {"1", "2", "3", "4"}) {
     EXPECT_THAT(spot, HasSubstr(std::string("TagSpecification.") + number + ".Tag.3.Value=c0ffee&"));
   }
+}
+
+TEST_F(MachineOrderTest, AllThatWasMadeStandsInTheLedgerById) {
+  order(true);
+  const auto known = known_ids(Ledger::read(folder_ + "/ledger.jsonl").value());
+  EXPECT_THAT(known.at("instances"), ElementsAre("i-1", "i-2"));
+  EXPECT_THAT(known.at("spot_requests"), ElementsAre("sir-1", "sir-2"));
+}
+
+TEST_F(MachineOrderTest, WhatEc2DoesNotKnowYetIsAskedForAgainByTheSameToken) {
+  for (const char* code : {"InvalidGroup.NotFound", "InvalidKeyPair.NotFound", "InvalidSubnetID.NotFound",
+                           "InvalidPlacementGroup.Unknown"}) {
+    int asked = 0;
+    ScriptedHttpServer server([&](const std::string& request) {
+      EXPECT_THAT(request, HasSubstr("ClientToken=t&"));
+      return ++asked == 1 ? refused(code) : made();
+    });
+    EXPECT_EQ(order_by(server, false).value().instance, "i-1") << code;
+    EXPECT_EQ(asked, 2) << code;
+  }
+  plan_.subnet = "subnet-of-the-user";  // is there, or will never be
+  ScriptedHttpServer server([&](const std::string&) { return refused("InvalidSubnetID.NotFound"); });
+  EXPECT_EQ(order_by(server, false).value().instance, "");
+  EXPECT_EQ(server.requests().size(), 1u);
 }
 
 TEST_F(MachineOrderTest, NoDiskOutlivesItsMachineThoughTheImageWouldKeepIt) {
