@@ -58,6 +58,12 @@ Error explain_refusal(const CloudPlan& plan, const MachineGroup& group, const Ec
         "your account may not run so many {}{} in {} ({}): choose fewer or others, or ask AWS for a higher limit",
         group.type, group.spot ? " spot machines" : "", plan.region, answer.refused);
   }
+  if (answer.refused == "AuthFailure.ServiceLinkedRoleCreationNotPermitted") {
+    return invalid(
+        "the first spot machine of an account needs the role AWSServiceRoleForEC2Spot, which these keys may not make: "
+        "who has the permission iam:CreateServiceLinkedRole makes it, once, by `aws iam create-service-linked-role "
+        "--aws-service-name spot.amazonaws.com`");
+  }
   return answer.error;
 }
 

@@ -97,6 +97,14 @@ TEST_F(MachineOrderTest, WhatEc2DoesNotKnowYetIsAskedForAgainByTheSameToken) {
   EXPECT_EQ(server.requests().size(), 1u);
 }
 
+TEST_F(MachineOrderTest, TheRoleThatTheFirstSpotMachineNeedsIsNamed) {
+  ScriptedHttpServer server(
+      [](const std::string&) { return refused("AuthFailure.ServiceLinkedRoleCreationNotPermitted"); });
+  const MachineAnswer answer = order_by(server, true).value();
+  EXPECT_EQ(answer.error.code, Code::kInvalid);
+  EXPECT_THAT(answer.error.message, HasSubstr("create-service-linked-role --aws-service-name spot.amazonaws.com"));
+}
+
 TEST_F(MachineOrderTest, NoDiskOutlivesItsMachineThoughTheImageWouldKeepIt) {
   EXPECT_THAT(order(false), Not(HasSubstr("BlockDeviceMapping")));
   plan_.kept_disks = {{"/dev/xvda", 8}, {"/dev/sdb", 100}};
