@@ -4,6 +4,7 @@
 
 import json
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -64,9 +65,18 @@ class CloudSpot(Cloud):
 
     def test_a_worker_whose_machine_is_taken_away_is_drained_and_replaced(self):
         training, process = self.train("blue")
-        self.take_away(self.machines("blue")["worker-1"], "worker-1", process)
-        self.assertIn("ck/checkpoint-1", training.checkpoints())
-        new = self.until_takes_part("worker-1", "worker-2", training, process)
+        asked = []
+
+        def lose(_, action, form):  # the answers to the first order, which is done
+            if action == "RunInstances":
+                asked.append(form["ClientToken"])
+            return "lost" if action == "RunInstances" and len(asked) <= 2 else None
+        with self.faults(lose):
+            self.take_away(self.machines("blue")["worker-1"], "worker-1", process)
+            self.assertIn("ck/checkpoint-1", training.checkpoints())
+            new = self.until_takes_part("worker-1", "worker-2", training, process)
+        self.assertEqual((len(asked), len(set(asked))), (3, 1))
+        self.assertEqual(len(self.lab.instances()), 3)
 
         # For the other there is none; then there is one on demand.
         def refuse(_, action, form):
@@ -75,7 +85,8 @@ class CloudSpot(Cloud):
         none = True
         with self.faults(lambda *call: refuse(*call)):
             self.take_away(self.machines("blue")["worker-0"], "worker-0", process)
-            until(lambda: "it is asked for again and again" in self.story(process), lambda: self.story(process))
+            until(lambda: re.search("c5.large to give in .* now; it is asked for again", self.story(process)),
+                  lambda: self.story(process))
             none = False
             self.until_takes_part("worker-0", "worker-3", training, process)
         self.assertIn("a c5.large machine on demand is asked for in the place of worker-0", self.story(process))
