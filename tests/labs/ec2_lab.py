@@ -12,7 +12,6 @@ Docker engine of its own, as images have that come with one. Needs root, openssh
 All runs in this process and a network name space of its own, which its main thread enters for good.
 """
 
-import contextlib
 import ctypes
 import io
 import json
@@ -20,7 +19,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -114,8 +112,8 @@ def tag_set(tags):
     return f"<tagSet>{items}</tagSet>"
 
 
-class Lost(Exception):
-    """The connection ends without an answer."""
+class Lost(ConnectionError):
+    """The connection ends without an answer. To werkzeug it has ended already; to other exceptions it would answer."""
 
 
 class Ec2Lab(machines.Lab):
@@ -176,12 +174,8 @@ class Ec2Lab(machines.Lab):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
 
         class Handler(WSGIRequestHandler):
-            def run_wsgi(self):
-                try:
-                    super().run_wsgi()
-                except Lost:
-                    with contextlib.suppress(OSError):  # who asked may have gone
-                        self.connection.shutdown(socket.SHUT_RDWR)
+            def connection_dropped(self, error, environ=None):
+                self.close_connection = True
 
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.server = make_server(OUTSIDE, 0, self.application, threaded=True, request_handler=Handler)
@@ -454,6 +448,12 @@ class Ec2Lab(machines.Lab):
         machine.process.kill()
         machine.process.wait()
         machine.process.stdin.close()
+
+    def calm(self):
+        """No call hangs any more, and all that is there is known."""
+        self.young.lag_s = 0
+        self.released.set()
+        self.released = threading.Event()
 
     def warn(self, instance, seconds):
         """EC2 says that it takes a spot machine away."""
