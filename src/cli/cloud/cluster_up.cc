@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/agreement.h"
 #include "cli/cloud/cluster_verb.h"
 #include "cli/exit_code.h"
 #include "cli/interruption.h"
@@ -64,12 +65,6 @@ Result<> complete(UpCommand& command) {
   return {};
 }
 
-bool agrees() {
-  fmt::print(stderr, "\nmake this? [y/N] ");
-  char answer[16] = {};
-  return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 void print_up(const CloudState& state, bool json) {
   if (json) {
     fmt::print("{}", cloud_state_json(state));
@@ -103,7 +98,7 @@ int run_up(UpCommand command) {
   if (!command.yes && (::isatty(STDIN_FILENO) == 0 || command.json)) {
     return fail_usage("nobody is there to be asked", "-y says that all of it may be made; nothing was made");
   }
-  if (!command.yes && !agrees()) {
+  if (!command.yes && !agrees("\nmake this? [y/N] ", STDIN_FILENO, interruption.cancelled())) {
     fmt::print(stderr, "pscloud: nothing was made\n");
     return interruption.happened() ? kExitInterrupted : kExitFailed;
   }
