@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 
 #include "base/json.h"
@@ -29,6 +30,14 @@ constexpr const char* kKnownHostsFile = "known_hosts";
 std::string other_order(const std::string& name) {  // "worker-0" of "0.worker"
   const size_t dot = name.find('.');
   return dot == std::string::npos ? name : fmt::format("{}-{}", name.substr(dot + 1), name.substr(0, dot));
+}
+
+// "node-0" of "worker-0" or "server-0": machines that are for all roles are called so, and there are no others then.
+std::string of_any_role(const std::string& name) {
+  for (const char* role : {"worker-", "server-"}) {
+    if (name.starts_with(role)) return "node-" + name.substr(std::strlen(role));
+  }
+  return name;
 }
 
 }  // namespace
@@ -135,8 +144,11 @@ std::vector<std::string> list_clouds() {
 }
 
 Result<CloudMachine> find_machine(const CloudState& state, const std::string& name) {
-  const auto found = std::ranges::find(state.machines, other_order(name), &CloudMachine::name);
-  if (found != state.machines.end()) return *found;
+  const std::string wanted = other_order(name);
+  for (const std::string& each : {wanted, of_any_role(wanted)}) {
+    const auto found = std::ranges::find(state.machines, each, &CloudMachine::name);
+    if (found != state.machines.end()) return *found;
+  }
   std::vector<std::string> names;
   for (const CloudMachine& machine : state.machines) names.push_back(machine.name);
   return not_found("the cluster '{}' has no machine '{}'; there are {}", state.plan.name, name, fmt::join(names, ", "));

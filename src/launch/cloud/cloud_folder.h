@@ -47,7 +47,7 @@ Result<RunFolder> open_cloud_folder(const std::string& name);
 Result<CloudState> read_cloud_state(const RunFolder& folder);
 std::vector<std::string> list_clouds();
 
-// "node-0", or psbench's "0.node", among the machines.
+// "node-0", or psbench's "0.node", among the machines. Where machines are for all roles, "0.worker" is node-0, too.
 Result<CloudMachine> find_machine(const CloudState& state, const std::string& name);
 // What an hour of it costs, if that was known when it was made.
 std::optional<double> price_of_machine(const CloudState& state, const CloudMachine& machine);

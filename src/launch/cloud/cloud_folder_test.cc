@@ -176,6 +176,19 @@ TEST_F(CloudFolderTest, AMachineIsFoundByEitherName) {
   EXPECT_THAT(find_machine(state, "7.worker").error().message, HasSubstr("server-0, worker-0"));
 }
 
+TEST_F(CloudFolderTest, AMachineThatIsForAllRolesIsFoundByEachOfThem) {
+  CloudState state = state_of_blue();
+  state.machines = {{"node-0", "node", "i-1", "172.31.96.4", "54.1.1.1", false},
+                    {"node-1", "node", "i-2", "172.31.96.5", "54.1.1.2", false},
+                    {"controller-0", "controller", "i-3", "172.31.0.9", "54.1.1.3", false}};
+  for (const char* name : {"node-1", "1.node", "1.worker", "worker-1", "1.server"}) {
+    EXPECT_EQ(find_machine(state, name).value().instance, "i-2") << name;
+  }
+  for (const char* name : {"2.worker", "0.chief", "1.controller"}) {
+    EXPECT_THAT(find_machine(state, name).error().message, HasSubstr("node-0, node-1, controller-0")) << name;
+  }
+}
+
 TEST_F(CloudFolderTest, AnAgentKeepsItsMachineAlive) {
   const std::string file = home_ + "/alive";
   std::ofstream(file) << "";
