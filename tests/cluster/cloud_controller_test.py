@@ -82,6 +82,13 @@ class Controlled(cloud_test.Cloud):
         """The processes of controllers, with their launchers."""
         return [pid for pid, (command, _) in self.processes_on(machine).items() if b"\0controller\0--take" in command]
 
+    def first_controllers(self, machine):
+        """Those of them that no other one has started: without the launchers."""
+        mine = self.controllers_on(machine)
+        parents = {pid: int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                   for pid in mine}
+        return [pid for pid in mine if parents[pid] not in mine]
+
     def kill_laptop(self):
         """All that runs for this test's user: it, and the ssh's that it has started."""
         mark = str(self.home).encode()
@@ -263,8 +270,10 @@ class CloudController(Controlled):
             self.lab.ec2.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
         self.lab.boots = True
 
-    def test_a_job_that_fails_is_taken_down_too_by_the_role_of_the_controller(self):
-        self.give_role("pilot", ROLE_POLICY)
+    def test_a_job_that_fails_is_taken_down_too_though_its_controller_was_killed(self):
+        """By its launcher, with the role of the controller's machine."""
+        saves = {"Effect": "Allow", "Action": ["s3:PutObject"], "Resource": "*"}
+        role = self.give_role("pilot", {**ROLE_POLICY, "Statement": [*ROLE_POLICY["Statement"], saves]})
         self.up("red", 1, "--controller", "--controller-profile", "pilot", "--placement")
         controller = self.machines_of("red")["controller-0"]["instance"]
         wrong = self.start(PSCLOUD, "run", "--on", "red", "--detach", "--workers", 1, "--", "./no_such_program")
@@ -277,9 +286,19 @@ class CloudController(Controlled):
         self.assertEqual(self.pscloud("stop", "kept", "--controller", "kept"), "kept interrupted\n")
         until(lambda: not self.controllers_on(self.lab.machine(controller)), "the end of the controller")
         self.assertEqual(len(self.lab.instances()), 2)
-        self.detach("red", "fails", "run", "--workers", 1, "--", "sh", "-c", "exit 7")
+        store, _ = self.make_store()
+        store.users[role["AccessKeyId"]] = User(role["SecretAccessKey"], role["SessionToken"])
+        self.detach("red", "fails", "run", "--logs-to", "s3://private/logs", "--workers", 1, "--", "sh", "-c",
+                    "while ! [ -e /tmp/go ]; do sleep 0.05; done; echo over; exit 7", AWS_ENDPOINT_URL_S3=store.url)
         self.assertNotIn("GetFederationToken", self.lab.calls)
+        first, = self.first_controllers(self.lab.machine(controller))
+        os.kill(first, signal.SIGKILL)
+        until(lambda: len(self.controllers_on(self.lab.machine(controller))) == 1, "its launcher alone")
+        self.lab.machine(self.machines_of("red")["node-0"]["instance"]).run(["touch", "/tmp/go"])
         self.until_gone()
+        self.assertEqual(json.loads(store.get("private", "logs/fails/state.json"))["state"], "failed")
+        self.assertEqual(store.get("private", "logs/fails/logs/worker-0.log"), b"over\n")
+        self.assertIn("machines: all gone", store.get("private", "logs/fails/launcher.log").decode())
         self.assert_controller_was_last(controller)
         self.cluster_down("red")
         self.assert_empty()
@@ -446,10 +465,8 @@ class CloudControllerSpot(SpotControlled):
             self.forms.append((action, form))
             if action == "RunInstances":
                 asked.append(form)
-                mine = self.controllers_on(controller)  # a controller, and its launcher
-                for pid in mine:
-                    if int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in mine:
-                        os.kill(pid, signal.SIGKILL)  # and then what it asked for is done
+                for pid in set(self.controllers_on(controller)) - set(self.first_controllers(controller)):
+                    os.kill(pid, signal.SIGKILL)  # its launcher; and then what that asked for is done
         with self.faults(kill):
             self.lab.warn(machines["worker-1"]["instance"], 100)
             until(lambda: asked, lambda: self.story_of("amber"), 60)

@@ -132,6 +132,7 @@ class Local(ControllerCase):
         until(lambda: not (self.run_folder("orphan") / "open").exists(), "the end of the run")
         self.assertEqual(self.state("orphan")["state"], "done")
         until(lambda: not self.controllers(), "the end of the launcher")
+        self.assertEqual(list(self.home.glob("controller-*")), [])  # keys and files are gone
 
     def test_who_is_killed_before_it_was_told_leaves_no_run(self):
         """Nobody would ever have the token."""

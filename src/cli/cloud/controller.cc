@@ -1,8 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +22,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "cli/cloud/cluster_end.h"
+#include "cli/cloud/controller_launcher.h"
 #include "cli/exit_code.h"
 #include "cli/private_file.h"
 #include "cli/signals.h"
@@ -33,10 +32,8 @@
 #include "launch/agent/keep_alive.h"
 #include "launch/agent/line_stream.h"
 #include "launch/bundle/shipped_files.h"
-#include "launch/cloud/cloud_replace.h"
 #include "launch/job_wire.h"
 #include "launch/launcher.h"
-#include "launch/run_report.h"
 #include "net/address.h"
 #include "net/certificate.h"
 #include "net/http_server.h"
@@ -56,12 +53,13 @@ using std::chrono::steady_clock;
 
 constexpr size_t kTakenLineMax = 64 << 20;  // a piece of a file, or a job with its secrets
 constexpr std::chrono::seconds kToTake{600};
-constexpr std::chrono::milliseconds kWatchEvery{200};
+constexpr std::chrono::milliseconds kWatchEvery{100};
 constexpr std::chrono::seconds kLastWords{1};  // for who follows the run to hear of its end
 constexpr std::chrono::days kCertificateDays{365};
 constexpr size_t kControllerBodyMax = 1 << 20;
 constexpr int kControllerStreams = 32;
-constexpr int kToStopMs = 120000;
+constexpr std::chrono::seconds kToStop{120};  // beside the time that the job leaves its tasks
+constexpr std::chrono::seconds kToHurry{30};
 
 // What a laptop has asked for.
 struct TakenJob {
@@ -144,89 +142,12 @@ class ControllerFolder {
   std::string path_;
 };
 
-// In the process that is the launcher. It goes on if the controller is killed, and then does its last step too.
-[[noreturn]] void be_launcher(NewRun& run, Backend& backend, const std::optional<CloudCharge>& charge, Fd started) {
-  for (const int signal : {SIGPIPE, SIGHUP}) std::signal(signal, SIG_DFL);  // programs inherit what is ignored
-  const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const Fd log(::open(run.folder.path("launcher.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  ::dup2(nothing.get(), STDIN_FILENO);
-  ::dup2(nothing.get(), STDOUT_FILENO);
-  ::dup2(log ? log.get() : nothing.get(), STDERR_FILENO);
-  int code = kExitFailed;
-  if (run.folder.write_watcher()) {
-    LaunchOptions options;
-    KeepAlive keep_alive;
-    // Samples of tasks come all the time.
-    options.look = [&](const TaskEvent& event) {
-      keep_alive.beat(steady_clock::now());
-      return show_all(event);
-    };
-    options.started = [&] {
-      if (::write(started.get(), "+", 1) == 1) started = Fd();
-    };
-    if (charge) {
-      options.make_supply = [&](const Cluster&) {
-        return make_cloud_supply(charge->cluster, charge_variables(*charge));
-      };
-    }
-    const auto end = launch(run.plan, backend, run.folder, options);
-    code = end ? end->exit_code : exit_code(end.error().code);
-  }
-  std::fflush(nullptr);
-  ::_exit(code);
-}
-
-struct Launcher {
-  std::string run;
-  pid_t pid = -1;
-};
-
-// Comes back when everything was begun.
-// `out` is the controller's, not the launcher's: whoever reads it waits for its end.
-Result<Launcher> start_launcher(const TakenJob& taken, const std::string& runs, Fd& out) {
-  TRY(make_backend(taken.cluster, ""));
-  if (taken.charge) TRY(take_charge(*taken.charge));
-  NewRun run = TRY(new_run(runs, taken.job, taken.cluster, taken.named));
-  const auto backend = TRY(make_backend(taken.cluster, run.folder.path()));
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) return unavailable("cannot make a pipe: {}", errno_text(errno));
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  Launcher launcher{run.folder.name(), ::fork()};
-  if (launcher.pid < 0) return unavailable("cannot start a process: {}", errno_text(errno));
-  if (launcher.pid == 0) {
-    out = Fd();
-    be_launcher(run, *backend, taken.charge, std::move(write_end));
-  }
-  write_end = Fd();
-  char byte = 0;
-  ssize_t got = 0;
-  while ((got = ::read(read_end.get(), &byte, 1)) < 0 && errno == EINTR) continue;
-  if (got == 1) return launcher;
-  while (::waitpid(launcher.pid, nullptr, 0) < 0 && errno == EINTR) continue;
-  const auto state = run.folder.state();
-  if (!state) return state.error();
-  return Error{state->step == RunState::Step::kMissing ? Code::kUnavailable : Code::kFailed, state->message};
-}
-
 // Until that process has ended, or somebody wants this one to end.
-void wait_for_launcher(const Launcher& launcher, const Signals& signals, KeepAlive& keep_alive) {
-  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, launcher.pid, 0)));
-  while (signals.received() == 0) {
+void wait_for_launcher(const ControllerLauncher& launcher, const Signals& signals, KeepAlive& keep_alive) {
+  while (signals.received() == 0 && !launcher.has_ended()) {
     keep_alive.beat(steady_clock::now());
-    pollfd polled{process.get(), POLLIN, 0};
-    if (::poll(&polled, 1, static_cast<int>(kWatchEvery.count())) > 0) break;
+    ::poll(nullptr, 0, static_cast<int>(kWatchEvery.count()));
   }
-}
-
-// Whatever has happened to the launcher, nothing is left of the run after this but its folder.
-void end_run(const std::string& runs, const Launcher& launcher) {
-  auto folder = RunFolder::open(runs, launcher.run);
-  if (folder) {
-    const auto left = stop_run(*folder, false, kToStopMs);
-    if (!left) fmt::print(stderr, "controller: {}\n", left.error().message);
-  }
-  while (::waitpid(launcher.pid, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 class ControllerServer {
@@ -307,24 +228,29 @@ int be_controller(const TakenJob& taken, const ControllerFolder& folder, Fd out)
   };
   const auto runs = find_runs_folder();
   if (!runs) return refuse(runs.error());
-  const auto launcher = start_launcher(taken, *runs, out);  // before there is any thread
+  const ControllerLauncher::Patience patience{kToStop + std::chrono::milliseconds(taken.job.stop_grace_ms), kToHurry};
+  auto launcher = ControllerLauncher::start(
+      {taken.job, taken.cluster, taken.named, taken.charge, [&] { folder.remove(); }}, *runs, out);
   if (!launcher) return refuse(launcher.error());
   Signals signals;
   signals.watch([](int) {});
-  auto server = ControllerServer::start(*runs, launcher->run, folder, taken);
+  auto server = ControllerServer::start(*runs, launcher->run(), folder, taken);
   if (!server) {
-    end_run(*runs, *launcher);
+    launcher->end(patience);
     return refuse(server.error());
   }
-  const std::string answer = (*server)->answer(launcher->run);
+  const std::string answer = (*server)->answer(launcher->run());
   const bool told = ::write(out.get(), answer.data(), answer.size()) == static_cast<ssize_t>(answer.size());
   out = Fd();
   KeepAlive keep_alive;
-  if (told) wait_for_launcher(*launcher, signals, keep_alive);
-  end_run(*runs, *launcher);
+  if (told) {
+    launcher->confirm();
+    wait_for_launcher(*launcher, signals, keep_alive);
+  }
+  launcher->end(patience);
   std::optional<ClusterEnd> cluster_end;
   if (told && taken.charge) {
-    cluster_end.emplace(*taken.charge, fmt::format("{}/{}", *runs, launcher->run), keep_alive);
+    cluster_end.emplace(*taken.charge, fmt::format("{}/{}", *runs, launcher->run()), keep_alive);
   }
   if (cluster_end) {
     cluster_end->save_logs();
