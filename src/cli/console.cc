@@ -39,7 +39,7 @@ keep it to themselves; a file of mode 0600 beside the folder of runs has it too
   ssh -L 8080:127.0.0.1:PORT this-machine
 
 With --controller RUN it is the page of the controller that looks after that run,
-also of one in the cloud, which is reached through ssh.)";
+on this machine too: what the browser asks goes there through ssh, or over TLS.)";
 
 constexpr size_t kConsoleBodyMax = 1 << 20;
 constexpr int kConsoleStreams = 32;

@@ -7,9 +7,9 @@
 
 namespace pscloud {
 
-// Opens the page of a controller to browsers of this machine until Ctrl-C: at 127.0.0.1:PORT (0: a free one) through
-// ssh, or, of one that everybody reaches, at its own address. `show` gets that address, with the token behind '#'. The
-// exit code.
+// Opens the page of a controller to browsers of this machine until Ctrl-C, at 127.0.0.1:PORT (0: a free one): through
+// ssh, or over TLS by an authority that browsers need not know. What answers on this machine in the clear anyway is
+// shown where it is. `show` gets the address, with the token behind '#'. The exit code.
 int serve_controller(const ControllerFlags& flags, int port, const std::function<void(const std::string& url)>& show);
 
 }  // namespace pscloud

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "console/api_parts.h"
 #include "console/reply.h"
+#include "net/address.h"
 #include "net/secret.h"
 
 namespace pscloud {
@@ -26,7 +27,11 @@ bool comes_from_us(const HttpCall& call) {
   if (mark == nullptr || *mark != "1") return false;
   const std::string* origin = call.find_header("Origin");
   const std::string* host = call.find_header("Host");
-  return origin == nullptr || (host != nullptr && *origin == (call.secure ? "https://" : "http://") + *host);
+  if (origin == nullptr) return true;
+  if (host == nullptr) return false;
+  // `pscloud console --controller` opens the page on the loopback, in the clear, and brings it here over TLS.
+  const bool in_the_clear = !call.secure || is_loopback(host->substr(0, host->rfind(':')));
+  return (call.secure && *origin == "https://" + *host) || (in_the_clear && *origin == "http://" + *host);
 }
 
 }  // namespace

@@ -393,6 +393,23 @@ TEST_F(ApiTest, APostNeedsTheMarkAndNoForeignOrigin) {
   EXPECT_THAT(cleaned_, ElementsAre("a", "a"));
 }
 
+TEST_F(ApiTest, OverTlsThePageMayStandOnTheLoopbackInTheClearAndNowhereElse) {
+  make_run("a", state_of("a", RunState::Step::kRunning));
+  const auto status = [&](const std::string& host, const std::string& origin) {
+    HttpCall call;
+    call.method = "POST";
+    call.path = "/api/runs/a/stop";
+    call.secure = true;
+    call.headers = {{"Authorization", std::string("Bearer ") + kToken}, {"X-Pscloud", "1"}};
+    call.headers.insert(call.headers.end(), {{"Host", host}, {"Origin", origin}});
+    return api_->answer(call).status;
+  };
+  EXPECT_EQ(status("build.example:77", "https://build.example:77"), 202);
+  EXPECT_EQ(status("127.0.0.1:77", "http://127.0.0.1:77"), 202);  // `pscloud console --controller`
+  EXPECT_EQ(status("build.example:77", "http://build.example:77"), 403);
+  EXPECT_EQ(status("127.0.0.1:77", "http://127.0.0.1:78"), 403);
+}
+
 TEST_F(ApiTest, PaddlesPathsAnswerAsTheyDid) {
   EXPECT_EQ(get("/status").status, 404);  // no run
   make_run("a");

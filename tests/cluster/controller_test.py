@@ -70,8 +70,8 @@ class Local(ControllerCase):
         script = self.work / "say.sh"
         script.write_text("#!/bin/sh\necho shipped\n" + STAY)
         script.chmod(0o755)
-        access, ca = self.start_run("going", "--file", "say.sh", "--secret", "SECRET", "--", "./say.sh", linger=0,
-                                    SECRET="hidden-value")
+        access, ca = self.start_run("going", "--file", "say.sh", "--secret", "SECRET", "--",
+                                    "./say.sh", linger=0, SECRET="hidden-value")
         script.unlink()  # it has its own
         self.assertEqual(oct((self.home / "controllers/going.json").stat().st_mode & 0o777), "0o600")
         api = Api(access["url"], access["token"], str(ca))
@@ -82,6 +82,7 @@ class Local(ControllerCase):
         there = ("--controller", "going")
         until(lambda: "shipped" in self.pscloud("logs", "going", *there), "the first lines")
         self.assertIn("running", self.pscloud("status", "going", *there))
+        self.check_console("going")
         for pid in self.controllers():
             for what in ("cmdline", "environ"):
                 shown = pathlib.Path(f"/proc/{pid}/{what}").read_bytes()
@@ -95,6 +96,25 @@ class Local(ControllerCase):
         until(lambda: not self.controllers(), "the end of the controller")
         self.assertEqual(self.state("going")["state"], "interrupted")
         self.assertEqual(list(self.home.glob("controller-*")), [])  # keys and files are gone
+
+    def check_console(self, run):
+        """The page stands on the loopback of who looks at it: no browser knows the CA of a controller."""
+        console = self.start(PSCLOUD, "console", "--controller", run)
+        url = until(lambda: console.out.read_text().strip(), lambda: self.story(console))
+        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/#token=")
+        page = Api(url.partition("/#")[0], url.partition("token=")[2])
+        self.assertIn(b"<!doctype html>", page.ask("GET", "/", token="")[2].lower())
+        self.assertTrue(page.json("/api/about")["controller"])
+        self.assertEqual(page.ask("GET", "/api/runs", token="0" * 64)[0], 401)
+        self.assertEqual(page.post("/api/runs/nobody/stop", Origin=f"http://127.0.0.1:{page.port}")[0], 404)
+        self.assertEqual(page.post("/api/runs/nobody/stop", Origin="http://evil.example")[0], 403)
+        seen = []
+        stream = Events(page, f"/api/runs/{run}/stream?logs=all&from=start", lambda name, data: seen.append(name))
+        until(lambda: "lines" in seen, "a stream over it")
+        console.send_signal(signal.SIGINT)
+        self.ends(console)
+        stream.join(30)
+        self.assertFalse(stream.is_alive())
 
     def test_paddles_paths_mean_the_controllers_own_run(self):
         older, ca = self.start_run("older", "--", "sh", "-c", STAY, linger=0, workers=1)
