@@ -31,4 +31,13 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
+void print_cost(double usd_per_hour, double usd, bool incomplete) {
+  if (usd_per_hour > 0) {
+    fmt::print("cost {}{:.2f} USD, {:.2f} an hour{}\n", incomplete ? "more than " : "", usd, usd_per_hour,
+               incomplete ? "; the price of some machines is not known" : "");
+  } else if (incomplete) {
+    fmt::print("cost unknown: the price of its machines is not known\n");
+  }
+}
+
 }  // namespace pscloud

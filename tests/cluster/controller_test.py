@@ -70,7 +70,8 @@ class Local(ControllerCase):
         script = self.work / "say.sh"
         script.write_text("#!/bin/sh\necho shipped\n" + STAY)
         script.chmod(0o755)
-        access, ca = self.start_run("going", "--file", "say.sh", "--secret", "SECRET", "--",
+        (self.work / "here.json").write_text('{"target": "local", "cost_usd_per_hour": 3600}')
+        access, ca = self.start_run("going", "--on", "here.json", "--file", "say.sh", "--secret", "SECRET", "--",
                                     "./say.sh", linger=0, SECRET="hidden-value")
         script.unlink()  # it has its own
         self.assertEqual(oct((self.home / "controllers/going.json").stat().st_mode & 0o777), "0o600")
@@ -81,7 +82,9 @@ class Local(ControllerCase):
             Api(access["url"], access["token"]).ask("GET", "/api/runs")  # who does not know its CA
         there = ("--controller", "going")
         until(lambda: "shipped" in self.pscloud("logs", "going", *there), "the first lines")
-        self.assertIn("running", self.pscloud("status", "going", *there))
+        status = self.pscloud("status", "going", *there)
+        self.assertIn("running", status)
+        self.assertRegex(status, r"\ncost \d+\.\d\d USD, 3600\.00 an hour\n")
         self.check_console("going")
         for pid in self.controllers():
             for what in ("cmdline", "environ"):

@@ -41,6 +41,7 @@ void print_run(const JsonValue& run) {
   const std::string message = clean(run["message"]);
   fmt::print("{} on {}: {}{}{}\n", clean(run["name"]), clean(run["where"]), clean(run["state"]),
              message.empty() ? "" : ": ", message);
+  print_cost(run["cost_usd_per_hour"].number(), run["cost_usd"].number(), run["cost_incomplete"].truth());
   std::vector<std::vector<std::string>> rows{{"TASK", "WHERE", "STATE", "EXIT", "ADDRESS"}};
   for (const JsonValue& task : run["tasks"].items()) {
     const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };

@@ -83,13 +83,7 @@ int show_run(const std::string& runs, const StatusCommand& command) {
   fmt::print("{} on {}: {}{}{}\n", state.run, state.target, report->word(), note.empty() ? "" : ": ",
              escape_controls(note));
   fmt::print("folder {}\n", folder->path());
-  if (state.cost_usd_per_hour > 0) {
-    fmt::print("cost {}{:.2f} USD, {:.2f} an hour{}\n", state.cost_incomplete ? "more than " : "",
-               state.cost_usd(unix_ms_now()), state.cost_usd_per_hour,
-               state.cost_incomplete ? "; the price of some machines is not known" : "");
-  } else if (state.cost_incomplete) {
-    fmt::print("cost unknown: the price of its machines is not known\n");
-  }
+  print_cost(state.cost_usd_per_hour, state.cost_usd(unix_ms_now()), state.cost_incomplete);
   std::vector<std::vector<std::string>> rows{{"TASK", "WHERE", "STATE", "EXIT", "ADDRESS"}};
   for (const TaskStatus& task : state.tasks) {
     rows.push_back({task.id.text(), task.host.empty() ? "-" : task.host, task_word(*report, task),
