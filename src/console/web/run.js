@@ -136,7 +136,7 @@ export function openRun(main, name, showConnection) {
 
   async function askToClean() {
     const yes = await confirm({title: `Clean up after ${name}?`, yes: 'Clean up',
-      text: `Removes what the run may have left on ${run.where}: processes, containers, machines. ` +
+      text: `Removes what the run may have left on ${run.where}: processes, containers, jobs in queues. ` +
           `The same as: pscloud down ${name}`});
     if (yes) await act('cleanup', `What ${name} left is being removed`);
   }
