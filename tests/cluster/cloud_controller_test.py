@@ -7,7 +7,6 @@ import os
 import pathlib
 import signal
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "labs"))
@@ -16,138 +15,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import ec2_lab  # noqa: E402
 
 import cloud_test  # noqa: E402
-from cloud_test import POLICY, SECRET, TOKEN, TRAIN  # noqa: E402
+from cloud_test import POLICY, SECRET, TOKEN  # noqa: E402
 from console_harness import Api  # noqa: E402
+from controlled_cloud import Controlled, RefuseOnce  # noqa: E402
 from launch_harness import PSCLOUD, SECONDS, until  # noqa: E402
-from s3_server import S3Server, User  # noqa: E402
+from s3_server import User  # noqa: E402
 from spot_training import SlowTraining  # noqa: E402
 
 ROLE_POLICY = json.loads(
     (pathlib.Path(__file__).resolve().parents[2] / "docs" / "cloud-controller-policy.json").read_text())
 STAY = "echo up; while :; do sleep 0.05; done"
-
-
-class Hold:
-    """Lets a store wait with its answers about these keys until it is told to go on."""
-
-    after = False
-
-    def __init__(self, path):
-        self.path, self.asked, self.go = path, threading.Event(), threading.Event()
-
-    def wants(self, _, path):
-        if self.path in path and not self.go.is_set():
-            self.asked.set()
-            self.go.wait(60)
-        return False
-
-
-class RefuseOnce:
-    """Of a store: the first that is put where the path ends so is not taken, for good."""
-
-    after, status = False, 403
-
-    def __init__(self, path):
-        self.path, self.refused = path, 0
-
-    def wants(self, method, path):
-        self.refused += method == "PUT" and path.endswith(self.path)
-        return self.refused == 1 and method == "PUT" and path.endswith(self.path)
-
-
-class Controlled(cloud_test.Cloud):
-    def setUp(self):
-        super().setUp()
-        self.lab.profiles = {}
-        self.forms = []
-        self.lab.on_call = lambda _, action, form: self.forms.append((action, form))
-
-    def machines_of(self, name):
-        state = json.loads((self.folder(name) / "state.json").read_text())
-        return {each["name"]: each for each in state["machines"]}
-
-    def processes_on(self, machine):
-        """(command line, environment) by process id, of all that run there."""
-        space = os.readlink(f"/proc/{machine.first_process()}/ns/pid")
-        found = {}
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if os.readlink(process / "ns/pid") == space:
-                    found[int(process.name)] = ((process / "cmdline").read_bytes(), (process / "environ").read_bytes())
-            except OSError:
-                pass
-        return found
-
-    def controllers_on(self, machine):
-        """The processes of controllers, with their launchers."""
-        return [pid for pid, (command, _) in self.processes_on(machine).items() if b"\0controller\0--take" in command]
-
-    def first_controllers(self, machine):
-        """Those of them that no other one has started: without the launchers."""
-        mine = self.controllers_on(machine)
-        parents = {pid: int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-                   for pid in mine}
-        return [pid for pid in mine if parents[pid] not in mine]
-
-    def kill_laptop(self):
-        """All that runs for this test's user: it, and the ssh's that it has started."""
-        mark = str(self.home).encode()
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if int(process.name) != os.getpid() and (mark in (process / "cmdline").read_bytes()
-                                                         or mark in (process / "environ").read_bytes()):
-                    os.kill(int(process.name), signal.SIGKILL)
-            except OSError:
-                pass
-
-    def detach(self, name, run, *words, seconds=SECONDS, **variables):
-        process = self.start(PSCLOUD, *words[:1], "--on", name, "--detach", "--name", run, "--linger", 0, *words[1:],
-                             **variables)
-        self.ends(process, seconds=seconds)
-        self.assertEqual(process.out.read_text(), f"{run}\n")
-        self.assertIn(f"the cluster {name} is taken down", self.story(process))
-
-    def until_gone(self):
-        until(lambda: not self.lab.left(), lambda: f"an empty account: {self.lab.left()} {self.forms[-5:]}", 180)
-
-    def assert_controller_was_last(self, machine):
-        removals = [(action, form) for action, form in self.forms if action.startswith(("Terminate", "Delete"))]
-        kinds = [action for action, _ in removals]
-        for action in ("DeleteSecurityGroup", "DeleteSubnet", "DeleteKeyPair"):
-            self.assertIn(action, kinds)
-        self.assertEqual((removals[-1][0], removals[-1][1]["InstanceId.1"]), ("TerminateInstances", machine))
-        self.assertEqual([form["InstanceId.1"] for action, form in removals if action == "TerminateInstances"]
-                         .count(machine), 1)
-
-    def make_store(self):
-        store = S3Server(host=ec2_lab.OUTSIDE)
-        self.addCleanup(store.stop)
-        store.buckets = {"private": {}}
-        store.users = {"ROLE": User(SECRET, TOKEN),
-                       self.environment["AWS_ACCESS_KEY_ID"]: User(self.environment["AWS_SECRET_ACCESS_KEY"])}
-        self.pscloud("data", "generate", "train", "--examples", 2000, "--keys", 500, "--files", 2)
-        for path in self.work.glob("train-*"):
-            store.put("private", f"clicks/{path.name}", path.read_bytes())
-        store.put("private", "config/online.conf", TRAIN.encode())
-        hold = Hold("clicks")
-        store.faults.append(hold)
-        self.addCleanup(hold.go.set)
-        return store, hold
-
-    def give_role(self, name, policy):
-        """A role with this policy, for machines by the profile of that name."""
-        keys = self.lab.federation.role_keys(policy, name)
-        self.lab.profiles[name] = {"iam/security-credentials": name, f"iam/security-credentials/{name}": {
-            "AccessKeyId": keys["AccessKeyId"], "SecretAccessKey": keys["SecretAccessKey"],
-            "Token": keys["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}}
-        self.lab.iam.create_instance_profile(InstanceProfileName=name)
-        return keys
-
-    def give_reader(self, name):
-        """A role that the store knows."""
-        self.lab.profiles[name] = {"iam/security-credentials": name, f"iam/security-credentials/{name}": {
-            "AccessKeyId": "ROLE", "SecretAccessKey": SECRET, "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}}
-        self.lab.iam.create_instance_profile(InstanceProfileName=name)
 
 
 @unittest.skipIf(ec2_lab.missing(), ec2_lab.missing())
@@ -161,7 +38,7 @@ class CloudController(Controlled):
         machines = self.machines_of("blue")
         self.assertEqual(sorted(machines), ["controller-0", "server-0", "worker-0"])
         controller = self.lab.machine(machines["controller-0"]["instance"])
-        self.pscloud("run", "--on", "blue", "--name", "all", "--workers", 3, "--", "uname", "-n")  # of the laptop's
+        self.check_job_of_the_laptop(machines, user)
         hosts = {self.log("all", f"worker-{n}").strip() for n in range(3)}
         self.assertEqual(hosts, {machines["worker-0"]["instance"]})
 
@@ -172,7 +49,7 @@ class CloudController(Controlled):
         store.users[lent["AccessKeyId"]] = User(lent["SecretAccessKey"], lent["SessionToken"], {"s3:GetObject"})
         until(hold.asked.is_set, "the first question of a worker")
         self.check_it_shows("clicks", machines)
-        self.check_secrets(controller, user)
+        self.check_secrets(controller, machines, user)
         self.check_lent_keys(machines)
         self.assertIn("its controller has a run", self.refused("run", "--on", "blue", "--workers", 1, "--", "true"))
         listed = json.loads(self.pscloud("cluster", "ls", "--json"))["clusters"]
@@ -236,13 +113,36 @@ class CloudController(Controlled):
         table = pathlib.Path(f"/proc/{first}/net/tcp").read_text().splitlines()[1:]
         return {int(line.split()[1].rpartition(":")[2], 16) for line in table if line.split()[3] == "0A"}
 
-    def check_secrets(self, controller, user):
+    def private_key(self):
+        return (self.folder("blue") / "id").read_text().splitlines()[2]
+
+    def check_job_of_the_laptop(self, machines, user):
+        go = "/tmp/all-go"
+        job = self.start(PSCLOUD, "run", "--on", "blue", "--name", "all", "--workers", 3, "--secret", "HIDDEN", "--",
+                         "sh", "-c", f"uname -n; while ! [ -e {go} ]; do sleep 0.05; done", HIDDEN="hidden-value")
+        for n in range(3):
+            self.until_says("all", f"worker-{n}", "\n", job)
+        self.check_processes(machines, [user["SecretAccessKey"], self.private_key(), "hidden-value"])
+        self.lab.machine(machines["worker-0"]["instance"]).run(["touch", go])
+        self.ends(job)
+
+    def check_processes(self, machines, secrets):
+        """No list of processes has them: on no machine, nor, of command lines, on the laptop, whose user has them."""
+        lists = {name: [command + environment for command, environment in
+                        self.processes_on(self.lab.machine(each["instance"])).values()]
+                 for name, each in machines.items()}
+        lists["laptop"] = [command for command, _ in self.processes_of_laptop().values()]
+        for name, texts in lists.items():
+            self.assertTrue(texts, name)
+            for text in texts:
+                for secret in secrets:
+                    self.assertNotIn(secret.encode(), text, name)
+
+    def check_secrets(self, controller, machines, user):
         """Neither the account's keys nor the cluster's private one are on the controller, and lent ones in no file."""
         lent = self.lab.federation.last["SecretAccessKey"]
-        secrets = [user["SecretAccessKey"], (self.folder("blue") / "id").read_text().splitlines()[2], lent]
-        for command, environment in self.processes_on(controller).values():
-            for secret in secrets:
-                self.assertNotIn(secret.encode(), command + environment)
+        secrets = [user["SecretAccessKey"], self.private_key(), lent]
+        self.check_processes(machines, secrets)
         root = pathlib.Path(f"/proc/{controller.first_process()}/root")
         for top in (root / ec2_lab.HOME, root / "tmp", root / "run"):
             for path in top.rglob("*"):
