@@ -251,23 +251,23 @@ class CloudJobs(Cloud):
                                (status["ended_unix_ms"] - status["began_unix_ms"]), places=6)
         self.assertEqual({self.log("who", f"worker-{n}").strip() for n in range(2)},
                          {machines[f"worker-{n}"]["instance"] for n in range(2)})
+        adder = json.loads(self.pscloud(*"bench adder --on blue --ps 1 --workers 2 --size-mb 1 --json".split()))
+        self.assertEqual((adder["values_ok"], adder["hosts"]), (True, 3))
 
     def check_training(self):
         """Config, data and model in a store that checks signatures: ours by our keys, the machines' by their role."""
         store = S3Server(host=ec2_lab.OUTSIDE)
         self.addCleanup(store.stop)
-        store.buckets = {"private": {}}
-        store.users = {"MINE": User(SECRET), "ROLE": User(SECRET, TOKEN)}
+        store.buckets, store.users = {"private": {}}, {"MINE": User(SECRET), "ROLE": User(SECRET, TOKEN)}
         self.pscloud("data", "generate", "train", "--examples", 2000, "--keys", 500, "--files", 2)
         for path in self.work.glob("train-*"):
             store.put("private", f"clicks/{path.name}", path.read_bytes())
         store.put("private", "config/online.conf", TRAIN.encode())
         mine = {"AWS_ACCESS_KEY_ID": "MINE", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL_S3": store.url}
-        result = json.loads(self.pscloud("train", "s3://private/config/online.conf", "--servers", 1, "--workers", 2,
-                                         "--on", "blue", "--env", "AWS_ENDPOINT_URL_S3", "--json", **mine))
-        self.assertEqual(result["examples"], 2000)
+        result = json.loads(self.pscloud("train", "s3://private/config/online.conf", "--on", "blue", "--env",
+                                         "AWS_ENDPOINT_URL_S3", "--json", **mine))
+        self.assertEqual((result["examples"], len(self.state("online")["tasks"])), (2000, 4))  # two of them workers
         model = [key for key in store.buckets["private"] if key.startswith("model/clicks")]
-        self.assertTrue(model)
         self.assertGreater(sum(len(store.get("private", key)) for key in model), 100)
 
     def test_a_setup_that_fails_is_shown_with_the_end_of_its_log(self):
