@@ -5,7 +5,9 @@ at the end, well or not, and last its own machine. Nothing that could do more co
 import json
 import os
 import pathlib
+import pty
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -201,6 +203,22 @@ class CloudController(Controlled):
         self.assertIn("machines: all gone", store.get("private", "logs/fails/launcher.log").decode())
         self.assert_controller_was_last(controller)
         self.cluster_down("red")
+        self.assert_empty()
+
+    def test_ctrl_c_at_the_question_makes_nothing(self):
+        terminal, other = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        said = self.home / "asked.err"
+        words = [str(word) for word in self.up_words("paper", 1, "--controller") if word != "-y"]
+        with open(said, "wb") as err:
+            asked = subprocess.Popen(words, stdin=other, stderr=err, env=self.environment)
+        os.close(other)
+        self.addCleanup(asked.wait)
+        self.addCleanup(asked.kill)
+        until(lambda: "make this?" in said.read_text(), said.read_text)
+        asked.send_signal(signal.SIGINT)
+        self.assertEqual(asked.wait(SECONDS), 130)
+        self.assertIn("nothing was made", said.read_text())
         self.assert_empty()
 
     def test_a_controller_that_ec2_does_not_end_powers_itself_off(self):
