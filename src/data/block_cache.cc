@@ -76,11 +76,9 @@ Result<> BlockWriter::commit(const ReadSummary& summary) {
 }
 
 std::string BlockCache::file_of(const FilePart& part) const {
-  const size_t slash = part.uri.rfind('/');
-  const std::string name = slash == std::string::npos ? part.uri : part.uri.substr(slash + 1);
   // Not of its version: what was made of an older one is replaced.
   const FilePart of_any{.uri = part.uri, .begin = part.begin, .end = part.end};
-  return fmt::format("{}{}.{:016x}", prefix_, name, hash64(bytes_of(to_text(of_any))));
+  return fmt::format("{}{}.{:016x}", prefix_, last_name(part.uri), hash64(bytes_of(to_text(of_any))));
 }
 
 Result<std::string> BlockCache::identity_of(const FilePart& part) const {

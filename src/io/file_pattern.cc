@@ -51,7 +51,7 @@ Error none_matches(const std::string& pattern, const SplitPattern& parts, const 
 }  // namespace
 
 bool is_file_pattern(const std::string& text) {
-  return split(text).name.find_first_of("^$\\*+?()[]{}|") != std::string::npos;
+  return !is_web_uri(text) && split(text).name.find_first_of("^$\\*+?()[]{}|") != std::string::npos;
 }
 
 Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::string> patterns) {
@@ -65,18 +65,22 @@ Result<std::vector<FileInfo>> find_files(FileStore& store, std::span<const std::
         found.push_back(*file);
         continue;
       }
+      if (is_web_uri(pattern)) return file.error();
       complaint = file.error();
     }
-    const std::regex name = TRY(make_regex(pattern, parts.name));
+    const auto name = make_regex(pattern, parts.name);
     const auto listed = store.list(parts.folder);
     // A list tells more about a name that is not there; where there is none, what was said of the name counts.
     if (!listed) return complaint ? *complaint : listed.error();
     const std::vector<FileInfo>& files = *listed;
     const size_t before = found.size();
     for (const FileInfo& file : files) {
-      if (std::regex_match(split(file.uri).name, name)) found.push_back(file);
+      if (name && std::regex_match(split(file.uri).name, *name)) found.push_back(file);
     }
-    if (found.size() == before) return none_matches(pattern, parts, files);
+    if (found.size() > before) continue;
+    const auto same = std::ranges::find(files, parts.name, [](const FileInfo& file) { return split(file.uri).name; });
+    if (same == files.end()) return name ? none_matches(pattern, parts, files) : name.error();
+    found.push_back(*same);
   }
   std::ranges::sort(found, {}, &FileInfo::uri);
   const auto twice = std::ranges::unique(found, {}, &FileInfo::uri);

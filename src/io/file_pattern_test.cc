@@ -17,6 +17,10 @@ Result<std::vector<std::string>> find(std::vector<std::string> patterns) {
                      {"data/xpart-1", ""},
                      {"data/old/part-9", ""},
                      {"here", ""},
+                     {"odd/a+b", ""},
+                     {"odd/aab", ""},
+                     {"odd/c++", ""},
+                     {"odd/d(1)", ""},
                      {"s3://bucket/k/part-1", ""}});
   std::vector<std::string> uris;
   for (const FileInfo& file : TRY(find_files(store, patterns))) uris.push_back(file.uri);
@@ -40,6 +44,12 @@ TEST(FilePattern, OneThatMatchesNothingSaysWhatIsThere) {
   EXPECT_EQ(error.code, Code::kNotFound);
   EXPECT_EQ(error.message, "data/day: no file matches \"day\" as a whole; data/ has part-001.gz, part-002, xpart-1");
   EXPECT_THAT(find({"nowhere/x"}).error().message, HasSubstr("nowhere/ has no files"));
+}
+
+TEST(FilePattern, OneThatMatchesNothingMayBeTheNameOfAFile) {
+  EXPECT_THAT(find({"odd/d(1)"}).value(), ElementsAre("odd/d(1)"));
+  EXPECT_THAT(find({"odd/c++"}).value(), ElementsAre("odd/c++"));  // no regular expression at all
+  EXPECT_THAT(find({"odd/a+b"}).value(), ElementsAre("odd/aab"));
 }
 
 TEST(FilePattern, ABadExpressionIsRefused) {

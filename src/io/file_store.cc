@@ -4,6 +4,13 @@
 
 namespace pscloud {
 
+bool is_web_uri(std::string_view uri) { return uri.starts_with("http://") || uri.starts_with("https://"); }
+
+std::string last_name(std::string_view uri) {
+  if (is_web_uri(uri)) uri = uri.substr(0, uri.find_first_of("?#"));
+  return std::string(uri.substr(uri.rfind('/') + 1));
+}
+
 Error version_changed(const std::string& uri, const std::string& wanted, const std::string& found) {
   return job_failed("{}: has changed since the run began: it was version {}, and is {} now", uri, wanted,
                     found.empty() ? "another" : found);

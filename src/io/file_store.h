@@ -87,6 +87,12 @@ std::unique_ptr<FileStore> make_local_store();
 // `cancelled` ends waits for the network; any thread may ask it.
 std::unique_ptr<FileStore> make_file_store(const std::function<bool()>& cancelled = {});
 
+// Whether it names a file of a web server: of these there are no lists, and '?' is part of their names.
+bool is_web_uri(std::string_view uri);
+
+// What a copy of a file is called: what follows the last '/', of a web server's without what follows '?' or '#'.
+std::string last_name(std::string_view uri);
+
 // "has changed ...": of a file that is not the version it should be.
 Error version_changed(const std::string& uri, const std::string& wanted, const std::string& found);
 

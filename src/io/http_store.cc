@@ -37,17 +37,17 @@ class HttpStore final : public FileStore {
   Result<FileInfo> stat(const std::string& uri) override {
     TRY(check(uri));
     const HttpResponse head = TRY(http_.send({.method = "HEAD", .url = uri, .follow = true}).at(uri));
+    // A URL may be signed for GET alone, and some servers know no HEAD.
+    if (head.status == 403 || head.status == 405 || head.status == 501) {
+      const auto first = get(uri, 0, 1, 1, {});
+      const auto size = first ? whole_size(*first, 0, 1) : first.error();
+      if (!size) return http_error(uri, head);
+      return info_of(uri, *size, version_of(*first), true);
+    }
     if (head.status != 200) return http_error(uri, head);
     const auto size = whole_number(head.header("content-length"));
     if (!size) return invalid("{}: the server does not say how long it is: copy it to a file first", uri);
-    std::string version = version_of(head);
-    // A size alone is no version: others have it too.
-    const bool is_global = !version.empty();
-    return FileInfo{.uri = uri,
-                    .size = *size,
-                    .version = std::move(version),
-                    .version_is_global = is_global,
-                    .gives_parts = TRY(gives_parts(uri, head))};
+    return info_of(uri, *size, version_of(head), TRY(gives_parts(uri, head)));
   }
 
   Result<std::vector<FileInfo>> list(const std::string& folder) override { return no_lists(folder); }
@@ -93,6 +93,15 @@ class HttpStore final : public FileStore {
   static Result<> check(const std::string& uri) {
     if (host_of(uri).find('@') == std::string_view::npos) return {};
     return invalid("a URL with a name or password is refused: it would stand in logs");
+  }
+  static FileInfo info_of(const std::string& uri, uint64_t size, std::string version, bool gives_parts) {
+    // A size alone is no version: others have it too.
+    const bool is_global = !version.empty();
+    return {.uri = uri,
+            .size = size,
+            .version = std::move(version),
+            .version_is_global = is_global,
+            .gives_parts = gives_parts};
   }
   // Many servers say so; of one that does not a byte is asked for, and if it sends more it has not understood.
   Result<bool> gives_parts(const std::string& uri, const HttpResponse& head) {

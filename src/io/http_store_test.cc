@@ -21,12 +21,16 @@ struct WebFile {
   bool ranges = true;
   bool says_ranges = false;
   bool has_version = true;
+  bool heads = true;  // answers HEAD
   std::atomic<int> version = 1;
   ScriptedHttpServer server = ScriptedHttpServer([this](const std::string& request) { return answer(request); });
 
   std::string uri() const { return server.url() + "/file"; }
   std::string answer(const std::string& request) const {
-    if (request.find(" /file ") == std::string::npos) return ScriptedHttpServer::text(404, "");
+    if (request.find(" /file ") == std::string::npos && request.find(" /file?") == std::string::npos) {
+      return ScriptedHttpServer::text(404, "");
+    }
+    if (!heads && request.starts_with("HEAD")) return ScriptedHttpServer::text(403, "");
     const std::string etag = has_version ? fmt::format("ETag: \"v{}\"\r\n", version.load()) : "";
     if (request.starts_with("HEAD")) {
       return fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{}{}\r\n", contents.size(), etag,
@@ -101,6 +105,31 @@ TEST(HttpStore, ANameWithoutSpecialCharactersNeedsNoList) {
   const auto missing = find_files(*store, {{other}});
   EXPECT_EQ(missing.error().code, Code::kNotFound);
   EXPECT_EQ(missing.error().message, other + ": no such file");
+}
+
+TEST(HttpStore, ANameStandsForItselfWhateverCharactersItHas) {
+  WebFile file{.contents = "x"};
+  const auto store = make_http_store();
+  const std::string uri = file.uri() + "?sign=a+b/(c)";
+  EXPECT_FALSE(is_file_pattern(uri));
+  const std::vector<FileInfo> found = find_files(*store, {{uri}}).value();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].uri, uri);
+  EXPECT_EQ(last_name(uri), "file");
+  const std::string other = file.server.url() + "/other?(";
+  EXPECT_EQ(find_files(*store, {{other}}).error().message, other + ": no such file");
+}
+
+TEST(HttpStore, AUrlThatIsSignedForGetAloneCanBeRead) {
+  WebFile file{.contents = long_text(), .heads = false};
+  const auto store = make_http_store();
+  const FileInfo info = store->stat(file.uri()).value();
+  EXPECT_EQ(info.size, file.contents.size());
+  EXPECT_EQ(info.version, "v1");
+  EXPECT_TRUE(info.gives_parts);
+  EXPECT_EQ(read_all(*store->open(file.uri(), {.version = "v1"}).value(), 1 << 30).value(), file.contents);
+  WebFile whole{.contents = long_text(), .ranges = false, .heads = false};
+  EXPECT_THAT(store->stat(whole.uri()).error().message, HasSubstr("denied (status 403)"));
 }
 
 }  // namespace

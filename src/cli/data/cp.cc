@@ -53,8 +53,6 @@ struct Copied {
   uint64_t bytes = 0;
 };
 
-std::string last_name(const std::string& uri) { return uri.substr(uri.rfind('/') + 1); }
-
 std::string with_slash(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
 
 // What is in a folder, and in those within it, each under the same name below `to`.
