@@ -11,6 +11,7 @@
 #include <cctype>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/suggest.h"
@@ -93,9 +94,14 @@ std::string place_of(std::string_view text, size_t at) {
   return fmt::format("{}:{}", lines + 1, at - line_begin + 1);
 }
 
-// The message that a byte of the text is within; null if names before it make no sense.
-const pb::Descriptor* message_at(std::string_view text, size_t offset, const pb::Descriptor* root) {
-  std::vector<const pb::Descriptor*> within{root};
+// What a byte of the text is within.
+struct Block {
+  const pb::Descriptor* message = nullptr;  // null if names before it make no sense
+  size_t begin = 0;                         // of its '{'
+  bool is_whole_text = false;
+};
+Block block_at(std::string_view text, size_t offset, const pb::Descriptor* root) {
+  std::vector<Block> within{{root, 0, true}};
   std::string_view word;
   for (size_t at = 0; at < offset; ++at) {
     const char c = text[at];
@@ -108,13 +114,32 @@ const pb::Descriptor* message_at(std::string_view text, size_t offset, const pb:
       while (at + 1 < offset && (std::isalnum(static_cast<unsigned char>(text[at + 1])) || text[at + 1] == '_')) ++at;
       word = text.substr(begin, at + 1 - begin);
     } else if (c == '{' || c == '<') {
-      const auto* field = within.back() ? within.back()->FindFieldByName(std::string(word)) : nullptr;
-      within.push_back(field == nullptr ? nullptr : field->message_type());
+      const auto* around = within.back().message;
+      const auto* field = around == nullptr ? nullptr : around->FindFieldByName(std::string(word));
+      within.push_back({field == nullptr ? nullptr : field->message_type(), at, false});
     } else if ((c == '}' || c == '>') && within.size() > 1) {
       within.pop_back();
     }
   }
   return within.back();
+}
+
+// Takes a sentence that begins so and ends so apart: what is between.
+std::optional<std::string_view> between(std::string_view sentence, std::string_view begin, std::string_view end) {
+  if (sentence.size() < begin.size() + end.size() || !sentence.starts_with(begin) || !sentence.ends_with(end)) {
+    return std::nullopt;
+  }
+  return sentence.substr(begin.size(), sentence.size() - begin.size() - end.size());
+}
+
+// What protobuf has expected, in our words.
+std::string_view wanted_here(std::string_view kind) {
+  if (kind == "identifier") return "the name of a field";
+  if (kind == "integer") return "a whole number";
+  if (kind == "double") return "a number";
+  if (kind == "string") return "a text in quotes";
+  if (kind == "integer or identifier") return "one of the field's values";
+  return kind;  // in quotes, as it is written
 }
 
 // Keeps the first complaint, for what follows is often only its consequence; in our words where a name can be put
@@ -139,7 +164,8 @@ class FirstError final : public pb::io::ErrorCollector {
     }
     size_t at = offset_of(text_, line, column);
     const std::string what = explain(message, at);
-    complaint_ = fmt::format("{}:{}: {}", name_, place_of(text_, at), escape_controls(what));
+    const std::string place = name_.empty() ? "" : fmt::format("{}:{}: ", name_, place_of(text_, at));
+    complaint_ = place + escape_controls(what);
   }
   const std::string& complaint() const { return complaint_; }
 
@@ -160,7 +186,7 @@ class FirstError final : public pb::io::ErrorCollector {
       const std::string_view word = quoted(sentence, 0);
       const std::string_view field_name = quoted(sentence, 1);
       move_to(word, at);
-      const auto* type = message_at(text_, at, type_);
+      const auto* type = block_at(text_, at, type_).message;
       const auto* field = type == nullptr ? nullptr : type->FindFieldByName(std::string(field_name));
       std::vector<std::string> known;
       if (field != nullptr && field->enum_type() != nullptr) {
@@ -169,8 +195,40 @@ class FirstError final : public pb::io::ErrorCollector {
       }
       return fmt::format("{} is no value of {} here{}", word.substr(0, kWordMax), field_name, meant(word, known));
     }
-    if (sentence.starts_with("Invalid value for boolean field \"")) move_to(quoted(sentence, 1), at);
+    if (sentence.starts_with("Invalid value for boolean field \"")) {
+      move_to(quoted(sentence, 1), at);
+      return fmt::format("{} is no value of {} here: true or false", quoted(sentence, 1), quoted(sentence, 0));
+    }
+    if (const auto name = between(sentence, "Non-repeated field \"", "\" is specified multiple times.")) {
+      move_to(*name, at);
+      return fmt::format("{} stands here a second time", *name);
+    }
+    if (const auto number = between(sentence, "Integer out of range (", ")")) {
+      return fmt::format("{} is out of this field's range", *number);
+    }
+    if (sentence == "Unexpected end of string." || sentence == "String literals cannot cross line boundaries.") {
+      return "a text in quotes does not end in its line";
+    }
+    if (const auto pair = between(sentence, "Expected ", "")) return explain_unexpected(*pair, at);
     return std::string(sentence);
+  }
+  // Of `integer, got: x` or `"{", found "x".`.
+  std::string explain_unexpected(std::string_view pair, size_t at) const {
+    constexpr std::string_view kGot = ", got: ";
+    constexpr std::string_view kFound = ", found \"";
+    const bool symbol = pair.starts_with('"');
+    const size_t comma = pair.rfind(symbol ? kFound : kGot);
+    if (comma == std::string_view::npos) return fmt::format("expected {}", pair);
+    const std::string_view wanted = pair.substr(0, comma);
+    std::string_view found = pair.substr(comma + (symbol ? kFound : kGot).size());
+    if (symbol) found = found.substr(0, found.size() - std::min<size_t>(2, found.size()));  // without its ".
+    if (!found.empty()) {
+      if (wanted == "identifier" && found == "}") return "this } closes nothing";
+      return fmt::format("{} should stand here, not {}", wanted_here(wanted), found.substr(0, kWordMax));
+    }
+    const Block block = block_at(text_, at, type_);
+    if (block.is_whole_text) return fmt::format("the text ends where {} is missing", wanted_here(wanted));
+    return fmt::format("the text ends here, and the block that begins at {} has no }}", place_of(text_, block.begin));
   }
   void move_to(std::string_view word, size_t& at) const {
     if (word.empty() || at == 0) return;
@@ -247,11 +305,11 @@ Result<> set_config_field(std::string_view assignment, pb::Message& config) {
       const pb::Reflection& fields = *within->GetReflection();
       fields.ClearField(within, field);
       const std::string text = fmt::format("{}: {}", written_name(field), value);
-      FirstError error(*within, text, path);
+      FirstError error(*within, text, "");  // nobody has written this text: it has no places to tell
       pb::TextFormat::Parser parser;
       parser.RecordErrorsTo(&error);
       parser.AllowPartialMessage(true);
-      if (!parser.MergeFromString(text, within)) return invalid("{}", error.complaint());
+      if (!parser.MergeFromString(text, within)) return invalid("{}: {}", path, error.complaint());
       return {};
     }
     if (!message || field->is_repeated()) return invalid("{}: {} has no fields that can be set", path, name);

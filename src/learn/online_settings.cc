@@ -19,6 +19,9 @@ constexpr const char* kWeights = "weights";
 
 Result<UpdaterSpec> updater_of(const Config& config) {
   const Penalty penalty = TRY(penalty_of(config));
+  if (!config.has_learning_rate()) {
+    return invalid("learning_rate is missing; for a start: learning_rate {{ type: DECAY alpha: 0.1 beta: 1 }}");
+  }
   const LearningRateConfig& rate = config.learning_rate();
   if (!(rate.alpha() > 0) || std::isinf(rate.alpha())) {
     return invalid("learning_rate.alpha is {}, must be above 0", rate.alpha());

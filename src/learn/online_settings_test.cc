@@ -91,7 +91,8 @@ TEST(OnlineSettings, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL minibatch: 0 }"), "async_sgd.minibatch is 0, must be 1 or more");
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL max_delay: -1 }"), "async_sgd.max_delay is -1, must be 0 or more");
   EXPECT_EQ(refusal(rate + "async_sgd { algo: FTRL data_buf: 0 }"), "async_sgd.data_buf is 0, must be 1 or more");
-  EXPECT_EQ(refusal(kFtrl), "learning_rate.alpha is 0, must be above 0");
+  EXPECT_THAT(refusal(kFtrl), testing::StartsWith("learning_rate is missing"));
+  EXPECT_EQ(refusal(std::string(kFtrl) + "learning_rate {}"), "learning_rate.alpha is 0, must be above 0");
   EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L2 lambda: 1 lambda: 2 }"),
             "penalty L2 has 2 lambdas, must have 1");
   EXPECT_EQ(refusal(rate + kFtrl + "penalty { type: L1 lambda: -1 }"), "penalty.lambda is -1, must be 0 or more");

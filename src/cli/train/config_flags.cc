@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/config_file.h"
+#include "io/file_pattern.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
@@ -19,6 +20,13 @@ bool begins_with_word(std::string_view text, std::string_view word) {
     if (!text.starts_with('#')) return text.starts_with(word);
     text.remove_prefix(std::min(text.size(), text.find('\n')));
   }
+}
+
+// Whether FIELD=VALUE is about a field, or about one within it. A list has what was set alone.
+bool sets(std::string_view assignment, std::string_view field) {
+  const std::string_view path = assignment.substr(0, assignment.find('='));
+  field = field.substr(0, field.ends_with(']') ? field.rfind('[') : std::string_view::npos);
+  return path == field || (path.starts_with(field) && path[field.size()] == '.');
 }
 
 }  // namespace
@@ -50,14 +58,25 @@ Result<> parse_learning_config(std::string_view text, std::string_view name, PS:
 
 std::string place_in_config(const ConfigFlags& flags, const std::string& complaint) {
   const std::string field = complaint.substr(0, complaint.find_first_of(" :"));
-  const auto sets_it = [&](const std::string& one) { return one.starts_with(field); };
-  if (std::ranges::any_of(flags.assignments, sets_it)) return flags.file;
+  if (std::ranges::any_of(flags.assignments, [&](const std::string& one) { return sets(one, field); })) return "--set";
   const auto text = read_config_text(*make_file_store(), flags.file);
   if (!text) return flags.file;
   const std::string place = begins_with_word(*text, "linear_method")
                                 ? config_place(*text, "linear_method." + field, PS::LM::WrappedConfig())
                                 : config_place(*text, field, PS::LM::Config());
-  return place.empty() ? flags.file : fmt::format("{}:{}", flags.file, place);
+  if (!place.empty()) return fmt::format("{}:{}", flags.file, place);
+  const std::string place_behind = config_place(flags.appended, field, PS::LM::Config());
+  return place_behind.empty() ? flags.file : fmt::format("--append:{}", place_behind);
+}
+
+Result<> check_config_files(const ConfigFlags& flags, FileStore& store, std::span<const std::string> patterns,
+                            const std::string& field) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    auto found = find_files(store, patterns.subspan(i, 1));
+    const std::string place = found ? "" : place_in_config(flags, fmt::format("{}[{}]", field, i));
+    TRY(std::move(found).at(place));
+  }
+  return {};
 }
 
 Result<> read_config(const ConfigFlags& flags, PS::LM::Config& config) {

@@ -1,7 +1,11 @@
 #include "cli/train/config_flags.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "learn/config.pb.h"
 
@@ -18,6 +22,21 @@ TEST(ConfigFlags, AConfigMayBeWrappedAsItWasOnce) {
   EXPECT_EQ(config.loss().type(), PS::LM::LossConfig::LOGIT);
   EXPECT_EQ(parse_learning_config("linear_method {\n  los { }\n}", "x.conf", config).error().message,
             "x.conf:2:3: there is no field los here; did you mean loss?");
+}
+
+TEST(ConfigFlags, AFieldIsWhereItWasSaid) {
+  const std::string file = fmt::format("{}/config_flags_{}.conf", testing::TempDir(), ::getpid());
+  std::ofstream(file) << "training_data {\n  file: 'a'\n  file: 'b'\n}\nasync_sgd { minibatch: 5 }\n";
+  const ConfigFlags flags{.file = file,
+                          .appended = "loss { type: LOGIT }",
+                          .assignments = {"async_sgd.minibatch=-5", "async_sgd.local_cache.format=TEXT"}};
+  EXPECT_EQ(place_in_config(flags, "async_sgd.minibatch is -5"), "--set");
+  EXPECT_EQ(place_in_config(flags, "async_sgd.local_cache must have a file"), "--set");
+  EXPECT_EQ(place_in_config(flags, "async_sgd.mini is no prefix"), file + ":5:1");
+  EXPECT_EQ(place_in_config(flags, "training_data.file[1]: not there"), file + ":3:3");
+  EXPECT_EQ(place_in_config(flags, "loss.type is 9"), "--append:1:8");
+  EXPECT_EQ(place_in_config(flags, "penalty is missing"), file);
+  ::unlink(file.c_str());
 }
 
 TEST(ConfigFlags, AnotherProcessIsToldAllOfThem) {

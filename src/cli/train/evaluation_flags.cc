@@ -1,6 +1,5 @@
 #include "cli/train/evaluation_flags.h"
 
-#include "io/file_pattern.h"
 #include "learn/config.pb.h"
 
 namespace pscloud {
@@ -15,11 +14,11 @@ Result<EvaluationSettings> read_evaluation_settings(const ConfigFlags& flags) {
   return settings;
 }
 
-Result<> check_evaluation_files(const EvaluationSettings& settings, const Cancelled& cancelled) {
+Result<> check_evaluation_files(const ConfigFlags& flags, const EvaluationSettings& settings,
+                                const Cancelled& cancelled) {
   const auto store = make_file_store(cancelled);
-  TRY(find_files(*store, settings.model_files));
-  TRY(find_files(*store, settings.files));
-  return {};
+  TRY(check_config_files(flags, *store, settings.model_files, "model_input.file"));
+  return check_config_files(flags, *store, settings.files, "validation_data.file");
 }
 
 }  // namespace pscloud

@@ -10,6 +10,7 @@ namespace pscloud {
 Result<EvaluationSettings> read_evaluation_settings(const ConfigFlags& flags);
 
 // kNotFound if there are no such files, as this machine sees them: there would be nothing to start for.
-Result<> check_evaluation_files(const EvaluationSettings& settings, const Cancelled& cancelled);
+Result<> check_evaluation_files(const ConfigFlags& flags, const EvaluationSettings& settings,
+                                const Cancelled& cancelled);
 
 }  // namespace pscloud

@@ -42,7 +42,7 @@ int score_as_worker(const ScoringFlags& flags, const Scoring& scoring, const Nod
 
 int launch_scoring(const ScoringFlags& flags, const Scoring& scoring, const EvaluationSettings& settings) {
   if (flags.place.sees_our_files()) {
-    const auto there = check_evaluation_files(settings, [] { return false; });
+    const auto there = check_evaluation_files(flags.config, settings, [] { return false; });
     if (!there) return fail(there.error());
   }
   std::vector<std::string> command = worker_words(scoring, flags, "--join");
@@ -103,7 +103,7 @@ int run_scoring(ScoringFlags flags, const Scoring& scoring) {
   ReadReporter reporter(flags.json);
   const ShowReading show = [&](const ReadProgress& progress) { reporter.show(progress); };
   const auto run = [&]() -> Result<std::string> {
-    TRY(check_evaluation_files(*settings, cancelled));
+    TRY(check_evaluation_files(flags.config, *settings, cancelled));
     const int threads = flags.place.counts.threads;
     if (!flags.join && flags.place.counts.servers > 0) return score_in_processes(flags, scoring, show, cancelled);
     const auto store = make_file_store(cancelled);

@@ -147,7 +147,8 @@ int serve_as_worker(const TrainCommand& command, const NodeOptions& options) {
 // On a cluster: this process starts the others there and shows what one of them says.
 int launch_train(const TrainCommand& command, const TrainSettings& settings) {
   if (command.place.sees_our_files()) {
-    if (const auto there = check_train_files(settings, [] { return false; }); !there) return fail(there.error());
+    if (const auto there = check_train_files(command.job.config, settings, [] { return false; }); !there)
+      return fail(there.error());
   }
   auto job = train_launch_job(command.job, {command.tensorboard, command.quiet, command.json}, command.place.job);
   if (!job) return fail(job.error());
@@ -181,7 +182,7 @@ int run_train(TrainCommand command) {
   const Interruption interruption(environment(kNoticeVariable).value_or(""));
   // Or there is nothing to start for, and no file to begin.
   const auto there = joins ? check_model_output(*settings, interruption.cancelled())
-                           : check_train_files(*settings, interruption.cancelled());
+                           : check_train_files(command.job.config, *settings, interruption.cancelled());
   if (interruption.happened()) return fail_interrupted();
   if (!there) return fail(there.error());
   std::optional<TensorBoardWriter> tensorboard;

@@ -255,6 +255,7 @@ void print_json(const DryRun& run) {
 }  // namespace
 
 int show_dry_run(const TrainJob& job, const TrainSettings& settings, bool json) {
+  if (const auto there = check_data_files(job.config, settings, *make_file_store()); !there) return fail(there.error());
   const auto run = std::visit([&](const auto& one) { return plan(job, one); }, settings);
   if (!run) return fail(run.error());
   json ? print_json(*run) : print_text(*run, job, settings);

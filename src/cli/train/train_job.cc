@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "cli/local/local_workers.h"
 #include "cli/train/train_report.h"
-#include "io/file_pattern.h"
 #include "io/scratch_store.h"
 #include "learn/checkpoint_files.h"
 #include "learn/config.pb.h"
@@ -89,9 +88,15 @@ Result<> check_model_output(const TrainSettings& settings, const Cancelled& canc
   return make_file_store(cancelled)->check_create(model->prefix + "_S0").at("model_output");
 }
 
-Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled) {
+Result<> check_data_files(const ConfigFlags& config, const TrainSettings& settings, FileStore& store) {
+  TRY(check_config_files(config, store, training_files(settings), "training_data.file"));
+  const auto& validation = std::visit([](const auto& one) -> const auto& { return one.validation.files; }, settings);
+  return check_config_files(config, store, validation, "validation_data.file");
+}
+
+Result<> check_train_files(const ConfigFlags& config, const TrainSettings& settings, const Cancelled& cancelled) {
   const auto store = make_file_store(cancelled);
-  TRY(find_files(*store, training_files(settings)));
+  TRY(check_data_files(config, settings, *store));
   TRY(std::visit([&](const auto& one) { return check_checkpoints_before_start(*store, one.checkpoint); }, settings));
   return check_model_output(settings, cancelled);
 }

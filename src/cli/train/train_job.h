@@ -26,8 +26,11 @@ Result<TrainSettings> train_settings(const TrainJob& job);
 // Whether the model can be written where it is to go; as far as can be told before it is.
 Result<> check_model_output(const TrainSettings& settings, const Cancelled& cancelled);
 
-// Whether there is something to train on, and to resume from, and the model can be written, as this machine sees it.
-Result<> check_train_files(const TrainSettings& settings, const Cancelled& cancelled);
+// Whether there are files to train on and to validate by, as this machine sees it. With the place in the config.
+Result<> check_data_files(const ConfigFlags& config, const TrainSettings& settings, FileStore& store);
+
+// Whether there are, and something to resume from, and the model can be written, as this machine sees it.
+Result<> check_train_files(const ConfigFlags& config, const TrainSettings& settings, const Cancelled& cancelled);
 
 using TrainProgress = std::variant<OnlineProgress, BatchProgress>;
 using ShowProgress = std::function<void(const TrainProgress&)>;  // from any thread
