@@ -13,6 +13,7 @@ import unittest
 from harness import BUILD, SANITIZERS, SECONDS, children, train_workers, until
 
 PSCLOUD = BUILD / "pscloud"
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "examples/linear"
 EXAMPLES = 30000 if SANITIZERS else 200000
 CONFIG = """
 training_data { format: TEXT text: LIBSVM file: "train-.*" }
@@ -182,13 +183,14 @@ class Train(unittest.TestCase):
 class DryRun(unittest.TestCase):
     """What --dry-run says of the memory, beside what a run takes at most."""
 
-    def check(self, config, *flags, examples=40000, keys=26000):
+    def check(self, config, *flags, examples=40000, keys=26000, text="LIBSVM"):
         with tempfile.TemporaryDirectory() as folder:
             def start(*words):
                 return subprocess.Popen([PSCLOUD, *map(str, words)], cwd=folder, stdout=subprocess.PIPE, text=True)
 
             for name, count, seed in (("train", examples, 1), ("test", examples // 4, 2)):
-                start("data", "generate", name, "--examples", count, "--keys", keys, "--seed", seed).communicate()
+                start("data", "generate", name, "--examples", count, "--keys", keys, "--seed", seed, "--format",
+                      text).communicate()
             (pathlib.Path(folder) / "x.conf").write_text(config)
             train = ("train", "x.conf", "--json", *flags)
             planned = json.loads(start(*train, "--dry-run").communicate()[0])["processes"]
@@ -215,6 +217,22 @@ class DryRun(unittest.TestCase):
 
     def test_of_online_training_is_right(self):
         self.check(CONFIG, "--threads", 2)
+
+    def test_of_many_minibatches_at_a_time_and_of_large_ones_too(self):
+        for more in (("max_delay=8",), ("max_delay=8", "minibatch=10000"), ("max_delay=32", "minibatch=1000")):
+            with self.subTest(more):
+                self.check(CONFIG, "--threads", 2, *(word for one in more for word in ("--set", "async_sgd." + one)),
+                           examples=100000, keys=500000)
+        self.check(CONFIG + "factorization_machine { dim: 8 threshold: 5 }", "--threads", 2, "--set",
+                   "async_sgd.max_delay=8", "--set", "async_sgd.minibatch=1000")
+
+    def test_of_plain_steps_too(self):
+        self.check(CONFIG, "--threads", 2, "--set", "async_sgd.algo=STANDARD", "--set", "learning_rate.type=CONSTANT",
+                   keys=200000)
+
+    def test_of_an_example_with_filters_and_features_without_values_too(self):
+        config = (CONFIGS / "ctr/online_l1lr.conf").read_text().replace("data/ctr/train/part.*", "train-.*")
+        self.check(config, "--threads", 2, text="SPARSE_BINARY")
 
     def test_of_validation_too(self):
         self.check(CONFIG + 'validation_data { format: TEXT text: LIBSVM file: "test-.*" }', "--threads", 2)

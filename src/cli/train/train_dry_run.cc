@@ -22,7 +22,7 @@ namespace pscloud {
 namespace {
 
 // Stacks, buffers of connections, and what the allocator keeps: measured, for all jobs about the same.
-constexpr double kHereSlackBytes = 3 << 20;
+constexpr double kHereSlackBytes = 2 << 20;
 constexpr double kServerSlackBytes = 4 << 20;  // with the memory that it shares with workers
 constexpr double kWorkerSlackBytes = 2 << 20;
 
@@ -42,32 +42,77 @@ struct DryRun {
   std::vector<PlannedProcesses> processes;
 };
 
-// What one that reads examples holds at a time: text, so many features on their way to minibatches, some of these, and
-// what goes to the servers and comes from there for some of them.
-double reader_bytes(double features, double keys, double minibatches, double on_their_way) {
-  constexpr double kFeatureBytes = sizeof(Key) + sizeof(float);
-  constexpr double kSpare = 1.5;  // vectors grow by doubling
-  const auto slots = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(2 * keys) + 1));
-  const double localizer = slots * sizeof(uint32_t) + keys * (2 * 16 + 4);
-  const double minibatch = features * 2 * sizeof(float) + keys * (8 + 3 * 4);  // of OnlineWorker
-  const double requests = 2 * kFeatureBytes * keys;
-  return TextReader::kChunkBytes * 2 + features * 2 * kFeatureBytes * kSpare + localizer + minibatches * minibatch +
-         on_their_way * requests;
+double table_bytes(uint64_t rows, size_t floats) {
+  const uint64_t index = SparseIndex().bytes_with(rows);
+  // The last huge page of an index is for what crowds at its end: hardly anybody touches it.
+  const uint64_t untouched = index < 2 * HugeMemory::kHugePage ? 0 : HugeMemory::kHugePage;
+  return static_cast<double>(SparseTable::bytes_for(rows, floats) - untouched);
+}
+
+// Examples that are worked on together.
+struct Minibatch {
+  double rows = 0;
+  double features = 0;
+  double keys = 0;
+  bool has_values = false;
+
+  double value_bytes() const { return has_values ? sizeof(float) : 0; }
+  // As NumberedRows have them.
+  double bytes() const {
+    return features * (sizeof(uint32_t) + value_bytes()) + rows * (sizeof(size_t) + sizeof(float)) + keys * sizeof(Key);
+  }
+};
+
+// What one that reads examples holds at a time, but for minibatches: text, and features on their way to these, as many
+// as a minibatch has and the text; their keys are numbered.
+double reader_bytes(const Minibatch& one) {
+  constexpr double kSpare = 1.5;        // vectors grow by doubling
+  constexpr double kFeatureInText = 8;  // bytes
+  const auto slots = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(2 * one.keys) + 1));
+  const double localizer = slots * sizeof(uint32_t) + one.keys * (2 * 16 + 4);
+  const double features = one.features + TextReader::kChunkBytes / kFeatureInText;
+  return TextReader::kChunkBytes * 2 + features * (sizeof(Key) + one.value_bytes() + sizeof(uint32_t)) * kSpare +
+         localizer;
+}
+
+// What goes to the servers and comes from there for a minibatch.
+double request_bytes(const Minibatch& one) { return one.keys * 2 * (sizeof(Key) + sizeof(float)); }
+
+// Of LocalEmbeddings, for a minibatch: the keys' counts and places; of those that have an embedding key, values and
+// gradient, and both once more on their way; sums of the rows.
+double embedding_bytes(const EmbeddingSettings& settings, const DataEstimate& data, const Minibatch& one) {
+  const auto dim = static_cast<double>(settings.table.width);
+  // Those that have none come once at least, and at most as often as the threshold says: about a third of that.
+  const double seldom = (data.keys - data.embedded_keys) * std::max(1.0, settings.threshold / 3.0) / data.examples;
+  const double embedded = std::clamp(one.keys - seldom * one.rows, 0.0, data.embedded_keys);
+  return one.keys * (3 * sizeof(float) + 2 * sizeof(Key)) + embedded * (sizeof(Key) + dim * 4 * sizeof(float)) +
+         one.rows * dim * sizeof(float);
 }
 
 double trainer_bytes(const OnlineSettings& settings, const DataEstimate& data, double busy) {
-  // Of OnlineWorker: those of a part that have begun, and those that are done and wait to be used again.
+  const Minibatch one{.rows = data.minibatch,
+                      .features = data.features * data.minibatch,
+                      .keys = data.minibatch_keys,
+                      .has_values = data.has_values};
+  // Of OnlineWorker: those of a part that have begun, and what is left of those that are done until it is used again:
+  // the memory of their examples is used at once.
   const double of_part = std::ceil(data.examples / data.parts / data.minibatch);
   const double begun = std::min(settings.max_delay + 1.0, of_part);
   const double minibatches = std::min(settings.max_delay + begun, of_part * std::ceil(data.parts / busy));
-  return reader_bytes(data.features * data.minibatch, data.minibatch_keys, minibatches, begun);
+  const double weights = one.keys * sizeof(float);
+  const double left = weights + (settings.embeddings ? embedding_bytes(*settings.embeddings, data, one) : 0);
+  return reader_bytes(one) + begun * (one.bytes() + request_bytes(one)) + minibatches * left + 2 * weights;
 }
 
 // What it takes to write the model: rows come in messages, and become text.
-double model_bytes(double rows) {
-  constexpr size_t kRowsInMessage = (1 << 20) / (sizeof(Key) + sizeof(float));
-  constexpr double kRowBytes = 88;  // measured
-  return std::min(rows, static_cast<double>(kRowsInMessage)) * kRowBytes;
+double model_bytes(const OnlineSettings& settings, const DataEstimate& data) {
+  const auto of_message = [](double floats) { return (1 << 20) / (sizeof(Key) + floats * sizeof(float)); };
+  constexpr double kRowBytes = 72;    // measured,
+  constexpr double kFloatBytes = 50;  // as this, of an embedding
+  const double weights = std::min(data.common_keys, of_message(1)) * kRowBytes;
+  if (!settings.embeddings) return weights;
+  const auto dim = static_cast<double>(settings.embeddings->table.width);
+  return weights + std::min(data.embedded_keys, of_message(dim)) * dim * kFloatBytes;
 }
 
 // What it takes to try the model while it is trained: at the first server, and of each that trains.
@@ -89,8 +134,12 @@ Result<ValidationBytes> validation_bytes(FileStore& store, const ValidationSetti
   const double part = static_cast<double>(part_bytes(data.bytes, static_cast<uint64_t>(trainers))) /
                       static_cast<double>(std::max<uint64_t>(1, data.bytes));
   const double features = data.features * std::min<double>(PartScorer::kRowsScored, data.examples * part);
-  const double reader = reader_bytes(features, std::min(features, data.minibatch_keys), 1, 1);
-  return ValidationBytes{.at_server = kSummary + kMessages, .of_trainer = kSummary + reader};
+  const Minibatch one{.rows = features / data.features,
+                      .features = features,
+                      .keys = std::min(features, data.minibatch_keys),
+                      .has_values = data.has_values};
+  const double scoring = reader_bytes(one) + one.bytes() + request_bytes(one) + 3 * one.keys * sizeof(float);
+  return ValidationBytes{.at_server = kSummary + kMessages, .of_trainer = kSummary + scoring};
 }
 
 // The servers' part of tables, and what is of no table: where all is in one process, both.
@@ -132,20 +181,19 @@ Result<DryRun> plan(const TrainJob& job, const OnlineSettings& settings) {
   const size_t floats = settings.table.width + updater->state_width(settings.table.width);
   const int servers = std::max(1, job.counts.servers);
   const auto keys = static_cast<uint64_t>(run.data.common_keys / servers);
-  auto bytes_on_server = static_cast<double>(SparseTable::bytes_for(keys, floats));
+  double bytes_on_server = table_bytes(keys, floats);
   if (settings.tail.frequency > 0) bytes_on_server += static_cast<double>(settings.tail_cells) / servers;  // of a byte
   if (settings.embeddings) {
     const TableSpec& table = settings.embeddings->table;
     const auto adagrad = TRY(UpdaterCatalog().make(table.updater));
     const auto embedded = static_cast<uint64_t>(run.data.embedded_keys / servers);
-    bytes_on_server +=
-        static_cast<double>(SparseTable::bytes_for(embedded, table.width + adagrad->state_width(table.width)));
-    if (settings.embeddings->counts) bytes_on_server += static_cast<double>(SparseTable::bytes_for(keys, 1));
+    bytes_on_server += table_bytes(embedded, table.width + adagrad->state_width(table.width));
+    if (settings.embeddings->counts) bytes_on_server += table_bytes(keys, 1);
   }
   const ValidationBytes validation = TRY(validation_bytes(*store, settings.validation, trainers_of(job)));
   const double busy = busy_threads(job, run.data);
   const double training = trainer_bytes(settings, run.data, busy * std::max(1, job.counts.workers)) * busy;
-  plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(run.data.common_keys) : 0), validation,
+  plan_processes(job, bytes_on_server, training + (settings.model ? model_bytes(settings, run.data) : 0), validation,
                  run);
   return run;
 }
@@ -192,12 +240,12 @@ Result<DryRun> plan(const TrainJob& job, const BatchSettings& settings) {
                                 .common_above = settings.tail.frequency}));
   const int servers = std::max(1, job.counts.servers);
   const auto keys = static_cast<uint64_t>(run.data.common_keys / servers);
-  const auto column = static_cast<double>(SparseTable::bytes_for(keys, 1));
+  const double column = table_bytes(keys, 1);
   // Who speaks for a key, its block, and what a sketch counts: there from the beginning.
   double early = column + (run.data.has_groups ? column : 0);
   if (settings.tail.frequency > 0) early += run.data.keys * settings.tail_cells_per_key / servers;
   // Then sums of gradients, and weights that are not zero: all of them, at most.
-  const double bytes_on_server = early + static_cast<double>(SparseTable::bytes_for(keys, 2)) + column;
+  const double bytes_on_server = early + table_bytes(keys, 2) + column;
   const bool newton = !settings.blocks_per_feature && run.data.common_keys <= NewtonDescent::kColumnsMax &&
                       run.data.features <= BatchTrainer::kNewtonFeaturesMax;
   const BatchBytes bytes = batch_bytes(run.data, std::min<double>(trainers, run.data.parts), newton);
