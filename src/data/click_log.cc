@@ -62,10 +62,10 @@ float ClickLog::interaction(std::span<const Key> categories) {
 
 float ClickLog::next(RowBlock& block) {
   float score = kBias;
-  const auto add = [&](Key key, float value, uint32_t group, float spread) {
+  const auto add = [&](Key key, float value, uint32_t feature, float spread) {
     block.keys.push_back(key);
     block.values.push_back(value);
-    block.groups.push_back(static_cast<uint16_t>(group));
+    block.groups.push_back(static_cast<uint16_t>(feature + 1));
     score += value * weight(key, spread);
   };
   for (uint32_t i = 0; i < options_.counts; ++i) {

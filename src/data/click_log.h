@@ -13,7 +13,7 @@ namespace pscloud {
 // Makes up a click log: each example has some counts and some categories, as those of advertisements have, and clicks
 // come by a logistic model that is known, so that one can tell how good a trained one could be. It is linear or, with
 // interactions, a factorization machine: the score has a product of two hidden vectors for each pair of categories.
-// Feature i of an example is in group i. Keys increase.
+// Feature i of an example is in group i + 1: 0 is the label's in formats that have groups. Keys increase.
 class ClickLog {
  public:
   struct Options {

@@ -21,7 +21,8 @@ TEST(ClickLog, ExamplesHaveTheirFeaturesInOrder) {
     EXPECT_LE(keys.back(), 13u + 2600u);
     EXPECT_TRUE(block.labels[row] == 0 || block.labels[row] == 1);
   }
-  EXPECT_EQ(block.groups[38], 38);
+  EXPECT_EQ(block.groups[0], 1);
+  EXPECT_EQ(block.groups[38], 39);
 }
 
 TEST(ClickLog, SeedsDecideExamplesAndModelApart) {

@@ -20,7 +20,8 @@ struct Row {
   std::span<const uint16_t> groups;
 
   float value(size_t i) const { return values.empty() ? 1 : values[i]; }
-  uint16_t group(size_t i) const { return groups.empty() ? 0 : groups[i]; }
+  // Those without groups are in the first that features can have: 0 is the label's, where the original has one.
+  uint16_t group(size_t i) const { return groups.empty() ? 1 : groups[i]; }
   bool is_binary() const {
     return std::ranges::all_of(values, [](float value) { return value == 1; });
   }
@@ -85,7 +86,7 @@ void write_terafea(const Row& row, std::string& text) {
   }
 }
 
-// Groups are columns: 13 counts, then 26 words.
+// Groups are columns, from 1 on: 13 counts, then 26 words.
 void write_criteo(const Row& row, std::string& text) {
   constexpr uint16_t kCriteoCounts = 13;
   constexpr uint16_t kCriteoColumns = 39;
@@ -93,7 +94,7 @@ void write_criteo(const Row& row, std::string& text) {
   size_t at = 0;
   for (uint16_t column = 0; column < kCriteoColumns; ++column) {
     text += '\t';
-    if (at == row.keys.size() || row.group(at) != column) continue;
+    if (at == row.keys.size() || row.group(at) != column + 1) continue;
     if (column < kCriteoCounts) {
       append_number(text, static_cast<uint64_t>(std::max(0L, std::lround(std::expm1(row.value(at))))));
     } else {
@@ -117,7 +118,7 @@ void append_field(uint64_t number, std::string_view bytes, std::string& text) {
   text += bytes;
 }
 
-// A record of dmlc's Example (parser_proto.cc). Slot 0 is the label; features without groups are in slot 1.
+// A record of dmlc's Example (parser_proto.cc). Slot 0 is the label.
 Result<> write_proto(const Row& row, std::string& text) {
   std::string example;
   std::string slot;
@@ -128,7 +129,7 @@ Result<> write_proto(const Row& row, std::string& text) {
   const bool binary = row.is_binary();
   for (size_t begin = 0, end = 0; begin < row.keys.size(); begin = end) {
     while (end < row.keys.size() && row.group(end) == row.group(begin)) ++end;
-    const uint64_t id = row.groups.empty() ? 1 : row.group(begin);
+    const uint64_t id = row.group(begin);
     if (id == 0) return invalid("example {} has features of group 0: in PROTO that is the label's", row.number);
     slot.clear();
     append_varint(1 << 3, slot);

@@ -68,6 +68,19 @@ TEST(TextWriter, WhatIsReadBackIsWhatWasWritten) {
   EXPECT_EQ(parse_back(ExampleFormat::kTerafea, text_of(ExampleFormat::kTerafea, block)).groups, block.groups);
 }
 
+TEST(TextWriter, FeaturesWithoutGroupsAreInTheFirst) {
+  RowBlock block = two_rows();
+  block.groups.clear();
+  EXPECT_EQ(text_of(ExampleFormat::kSparse, block), "1; 1 3:0.5 9:1;\n-1; 1 4:2;\n");
+}
+
+TEST(TextWriter, ColumnsOfCriteoAreThoseThatWereRead) {
+  RowBlock block;
+  ClickLog({.keys = 260}).next(block);
+  const RowBlock back = parse_back(ExampleFormat::kCriteo, text_of(ExampleFormat::kCriteo, block));
+  EXPECT_EQ(back.groups, block.groups);
+}
+
 TEST(TextWriter, RecordsHaveTheLabelInSlotZero) {
   const RowBlock block = two_rows();
   // Magic, length; slot 0 with 1.0; slot 1 with key 3 and 0.5; slot 2 with key 9 and 1.0.

@@ -151,7 +151,7 @@ TEST_P(BatchTrainerTest, SoTheyDoIfAKeyIsOfSeveralGroups) {
 TEST_P(BatchTrainerTest, DelayAndPriorGroupsAndNoFilterChangeTheWayNotTheEnd) {
   const double objective = train(1).objective;
   settings_.max_delay = 3;
-  settings_.prior_groups = {0};
+  settings_.prior_groups = {1};
   settings_.kkt_ratio = 1e20;
   settings_.random_order = false;
   settings_.filters = {{FilterKind::kKeyCaching}};

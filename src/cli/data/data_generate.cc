@@ -80,9 +80,6 @@ Result<ScoreSummary> generate(const GenerateCommand& command, const Interruption
       text.clear();
       for (size_t i = 0; i < kRowsAtATime && made + i < end; ++i) scores.push_back(log.next(block));
       if (!values) block.values.clear();
-      if (format == ExampleFormat::kProto) {
-        for (uint16_t& group : block.groups) ++group;  // 0 is the label's
-      }
       TRY(append_text(format, slice_of(block, 0, block.rows()), made, text));
       TRY(output->write(text));
       best.add(block.labels, scores);
