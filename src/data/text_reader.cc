@@ -84,15 +84,16 @@ Result<std::string_view> TextReader::next() {
   return std::string_view();
 }
 
-Result<uint64_t> line_number(FileStore& store, const std::string& uri, uint64_t offset) {
-  const auto input = TRY(open_decompressed(store, uri));
+Result<uint64_t> line_number(FileStore& store, const std::string& uri, uint64_t offset, const LinePlace& known) {
+  CHECK(known.offset <= offset, "it is before what is known");
+  const auto input = TRY(open_decompressed(store, uri, {.begin = known.offset, .ahead_end = offset, .version = {}}));
   std::vector<char> buffer(TextReader::kChunkBytes);
-  uint64_t line = 1;
-  while (offset > 0) {
-    const size_t count = TRY(input->read(std::span(buffer).first(std::min<uint64_t>(buffer.size(), offset))));
+  uint64_t line = known.line;
+  for (uint64_t left = offset - known.offset; left > 0;) {
+    const size_t count = TRY(input->read(std::span(buffer).first(std::min<uint64_t>(buffer.size(), left))));
     if (count == 0) break;
     line += static_cast<uint64_t>(std::count(buffer.data(), buffer.data() + count, '\n'));
-    offset -= count;
+    left -= count;
   }
   return line;
 }

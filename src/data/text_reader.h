@@ -41,7 +41,14 @@ class TextReader {
   bool done_ = false;    // with the part
 };
 
-// The number of the line, from 1 on, that has this place in the text of a file. Reads the file from its beginning.
-Result<uint64_t> line_number(FileStore& store, const std::string& uri, uint64_t offset);
+// A place in the text of a file, and the number of its line, from 1 on.
+struct LinePlace {
+  uint64_t offset = 0;
+  uint64_t line = 1;
+};
+
+// The number of the line that has this place. Reads the file from a place before it that is known: its beginning, or
+// that of an earlier answer.
+Result<uint64_t> line_number(FileStore& store, const std::string& uri, uint64_t offset, const LinePlace& known = {});
 
 }  // namespace pscloud

@@ -76,6 +76,7 @@ TEST(TextReader, LinesAreNumberedFromOne) {
   EXPECT_EQ(line_number(store, "f", 1).value(), 1u);
   EXPECT_EQ(line_number(store, "f", 2).value(), 2u);
   EXPECT_EQ(line_number(store, "f", 5).value(), 3u);
+  EXPECT_EQ(line_number(store, "f", 5, {.offset = 2, .line = 2}).value(), 3u);
 }
 
 TEST(TextReader, AFileThatIsNotTheVersionOfThePartIsNamed) {

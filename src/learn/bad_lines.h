@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/parser.h"
+#include "data/text_reader.h"
 #include "io/file_store.h"
 
 namespace pscloud {
@@ -21,9 +22,12 @@ class BadLineComplaints {
 
  private:
   Result<> complain(FileStore& store, const std::string& uri, const BadLines& bad, bool are_records, bool strict);
+  Result<std::string> place_of_line(FileStore& store, const std::string& uri, uint64_t offset);
 
   uint64_t count_ = 0;
   size_t told_ = 0;
+  std::string counted_uri_;  // the file whose lines were counted last, and how far
+  LinePlace counted_;
 };
 
 }  // namespace pscloud
