@@ -168,9 +168,8 @@ int run_train(TrainCommand command) {
 
   const auto settings = train_settings(command.job);
   if (!settings) return fail(settings.error());
-  if (const auto* batch = std::get_if<BatchSettings>(&*settings); batch != nullptr && !joins) {
-    for (const std::string& one : batch->no_effect)
-      log_warning("{}: {}", place_in_config(command.job.config, one), one);
+  for (const std::string& one : joins ? std::vector<std::string>() : warnings_of(*settings)) {
+    log_warning("{}: {}", place_in_config(command.job.config, one), one);
   }
   if (command.dry_run) return show_dry_run(command.job, *settings, command.json);
   const bool keeps_model = std::visit([](const auto& one) { return one.model.has_value(); }, *settings);

@@ -1,5 +1,7 @@
 #include "cli/train/train_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -74,6 +76,25 @@ Result<TrainSettings> train_settings(const TrainJob& job) {
       },
       settings);
   return settings;
+}
+
+std::vector<std::string> warnings_of(const TrainSettings& settings) {
+  const auto draws = [](const std::vector<FilterSpec>& filters) {
+    return std::ranges::any_of(filters, [](const FilterSpec& filter) {
+      return filter.kind == FilterKind::kFixedPoint || filter.kind == FilterKind::kNoise;
+    });
+  };
+  constexpr const char* kDiffer = "FIXING_FLOAT and NOISE draw random numbers: no two runs give the same model";
+  std::vector<std::string> warnings;
+  if (const auto* online = std::get_if<OnlineSettings>(&settings)) {
+    const bool drawn = draws(online->table.push_filters) || draws(online->table.pull_filters);
+    if (online->synchronous && drawn) warnings.push_back(fmt::format("async_sgd.synchronous: {}", kDiffer));
+  } else {
+    const auto& batch = std::get<BatchSettings>(settings);
+    warnings = batch.no_effect;
+    if (draws(batch.filters)) warnings.push_back(fmt::format("darlin.comm_filter: {}", kDiffer));
+  }
+  return warnings;
 }
 
 Result<TrainProgress> join_train_job(const TrainSettings& settings, const NodeOptions& options, int threads,

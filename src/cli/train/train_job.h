@@ -23,6 +23,10 @@ struct TrainJob {
 using TrainSettings = std::variant<OnlineSettings, BatchSettings>;
 Result<TrainSettings> train_settings(const TrainJob& job);
 
+// What the config asks for and will not get, each beginning with the field: two runs that are the same to the byte,
+// through filters that draw random numbers.
+std::vector<std::string> warnings_of(const TrainSettings& settings);
+
 // Whether the model can be written where it is to go; as far as can be told before it is.
 Result<> check_model_output(const TrainSettings& settings, const Cancelled& cancelled);
 
