@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/openssl_reason.h"
 
 namespace pscloud {
 namespace {
@@ -47,13 +48,6 @@ constexpr std::string_view kIdentityScheme = "pscloud://";
 constexpr size_t kUriBytesMax = 400;  // no identity is as long
 constexpr std::chrono::seconds kClockSkew = std::chrono::minutes(5);
 constexpr std::chrono::seconds kValidityMax = std::chrono::days(36500);
-
-// The reason OpenSSL gives for its last failure; forgets the others.
-std::string openssl_reason() {
-  const char* reason = ERR_reason_error_string(ERR_get_error());
-  ERR_clear_error();
-  return reason ? reason : "unknown reason";
-}
 
 Error system_error(std::string_view what, const std::string& path) {
   const int error = errno;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/openssl_reason.h"
 
 namespace pscloud {
 namespace {
@@ -22,25 +23,19 @@ namespace {
 constexpr size_t kDrainedBytesMax = 1 << 20;
 constexpr Duration kDrainTime = std::chrono::milliseconds(500);
 
-std::string ssl_reason() {
-  const char* reason = ERR_reason_error_string(ERR_get_error());
-  ERR_clear_error();
-  return reason != nullptr ? reason : "unknown reason";
-}
-
 }  // namespace
 
 Result<std::unique_ptr<HttpTls>> HttpTls::load(const std::string& certificate_file, const std::string& key_file) {
   SSL_CTX* context = SSL_CTX_new(TLS_server_method());
-  CHECK(context != nullptr, "{}", ssl_reason());
+  CHECK(context != nullptr, "{}", openssl_reason());
   std::unique_ptr<HttpTls> tls(new HttpTls(context));
-  CHECK(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, "{}", ssl_reason());
+  CHECK(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, "{}", openssl_reason());
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
-    return invalid("{} holds no certificate: {}", certificate_file, ssl_reason());
+    return invalid("{} holds no certificate: {}", certificate_file, openssl_reason());
   }
   if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return invalid("{} holds no key of {}: {}", key_file, certificate_file, ssl_reason());
+    return invalid("{} holds no key of {}: {}", key_file, certificate_file, openssl_reason());
   }
   return tls;
 }
@@ -49,7 +44,7 @@ HttpTls::~HttpTls() { SSL_CTX_free(context_); }
 
 SSL* HttpTls::accept(int socket) const {
   SSL* ssl = SSL_new(context_);
-  CHECK(ssl != nullptr && SSL_set_fd(ssl, socket) == 1, "{}", ssl_reason());
+  CHECK(ssl != nullptr && SSL_set_fd(ssl, socket) == 1, "{}", openssl_reason());
   SSL_set_accept_state(ssl);
   return ssl;
 }

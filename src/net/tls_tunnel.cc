@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/openssl_reason.h"
 #include "net/sigpipe.h"
 #include "net/socket.h"
 
@@ -28,12 +29,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kToConnect{10};
 constexpr size_t kLinesMax = 64;  // a browser has six
 constexpr size_t kPiece = 16384;  // of one record
-
-std::string ssl_reason() {
-  const char* reason = ERR_reason_error_string(ERR_get_error());
-  ERR_clear_error();
-  return reason != nullptr ? reason : "unknown reason";
-}
 
 using SslPtr = std::unique_ptr<SSL, decltype(&SSL_free)>;
 
@@ -75,10 +70,10 @@ Result<Fd> connect_to(const Address& server, int stop, steady_clock::time_point 
 Result<SslPtr> shake_hands(const Fd& connection, SSL_CTX* context, const Address& server, int stop,
                            steady_clock::time_point deadline) {
   SslPtr ssl(SSL_new(context), SSL_free);
-  CHECK(ssl != nullptr && SSL_set_fd(ssl.get(), connection.get()) == 1, "{}", ssl_reason());
+  CHECK(ssl != nullptr && SSL_set_fd(ssl.get(), connection.get()) == 1, "{}", openssl_reason());
   // A certificate has names or numbers, and only a name is told to the server.
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), server.host.c_str()) != 1) {
-    CHECK(SSL_set1_host(ssl.get(), server.host.c_str()) == 1, "{}", ssl_reason());
+    CHECK(SSL_set1_host(ssl.get(), server.host.c_str()) == 1, "{}", openssl_reason());
     SSL_set_tlsext_host_name(ssl.get(), server.host.c_str());
   }
   while (true) {
@@ -90,7 +85,7 @@ Result<SslPtr> shake_hands(const Fd& connection, SSL_CTX* context, const Address
       const long verified = SSL_get_verify_result(ssl.get());
       return invalid("{}: {}", server.text(),
                      verified == X509_V_OK
-                         ? "it does not speak TLS: " + ssl_reason()
+                         ? "it does not speak TLS: " + openssl_reason()
                          : fmt::format("its certificate is refused: {}", X509_verify_cert_error_string(verified)));
     }
     if (!wait_for(connection.get(), events, stop, deadline)) return timed_out("{} does not answer", server.text());
@@ -209,9 +204,9 @@ Result<std::unique_ptr<TlsTunnel>> TlsTunnel::open(const Address& server, const 
   Fd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop) return unavailable("cannot make an event: {}", errno_text(errno));
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-  CHECK(context != nullptr, "{}", ssl_reason());
+  CHECK(context != nullptr, "{}", openssl_reason());
   std::unique_ptr<TlsTunnel> tunnel(new TlsTunnel(server, context, std::move(stop)));
-  CHECK(SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1, "{}", ssl_reason());
+  CHECK(SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1, "{}", openssl_reason());
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   if (ca_pem.empty()) {
