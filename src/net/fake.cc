@@ -1,6 +1,7 @@
 #include "net/fake.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -28,7 +29,7 @@ void FakeTransport::close(LaneId lane) {
   const auto found = network_.lanes_.find(lane);
   if (found == network_.lanes_.end()) return;
   const auto [connection, end] = found->second;
-  network_.connections_[connection].closed[end] = true;
+  network_.connections_[connection].deaf[end] = true;
   network_.close(lane, true);
 }
 
@@ -233,6 +234,7 @@ void FakeNetwork::deliver(Event& event) {
     case Kind::kAccept: {
       last_.what = "accept";
       Connection& connection = connections_[id];
+      if (connection.broken) break;  // whoever connected has given up
       lanes_[lane] = {id, 1};
       connection.open[1] = true;
       Event opened{};
@@ -248,14 +250,16 @@ void FakeNetwork::deliver(Event& event) {
     }
     case Kind::kOpened:
       last_.what = "open";
-      if (connections_[id].broken) break;
+      if (connections_[id].broken || connections_[id].deaf[0]) break;
       connections_[id].open[0] = true;
       transport.handler_->on_open(lane, {"host " + std::to_string(last_.from), std::nullopt, ""});
       break;
     case Kind::kRefused:
       last_.what = "refused";
       connections_[id].broken = true;
-      transport.handler_->on_close(lane, unavailable("connection refused"));
+      if (!std::exchange(connections_[id].deaf[0], true)) {
+        transport.handler_->on_close(lane, unavailable("connection refused"));
+      }
       break;
     case Kind::kFrame: {
       last_.what = "frame";
@@ -276,7 +280,9 @@ void FakeNetwork::deliver(Event& event) {
     case Kind::kClosed: {
       last_.what = "closed";
       Connection& connection = connections_[id];
-      const bool tell = !connection.closed[end] && (connection.open[end] || !connection.broken);
+      // Not by `broken`, which only says that one of the ends has heard of it. An end that was never accepted has no
+      // lane.
+      const bool tell = !std::exchange(connection.deaf[end], true) && lanes_.contains(lane);
       connection.open[end] = false;
       connection.broken = true;
       if (tell) transport.handler_->on_close(lane, unavailable("connection closed"));

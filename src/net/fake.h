@@ -40,8 +40,12 @@ class FakeNetwork {
   FakeTransport& add_host(LaneHandler& handler);
 
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
-  // Frames from `a` to `b` are lost until heal(); the other direction is not touched.
+  // Frames from `a` to `b` are lost until unblock(), once for each block(), or heal(); the other direction is not
+  // touched.
   void block(int a, int b) { blocked_.emplace(a, b); }
+  void unblock(int a, int b) {
+    if (const auto found = blocked_.find({a, b}); found != blocked_.end()) blocked_.erase(found);
+  }
   void heal() { blocked_.clear(); }
   // Nothing happens on this host until `until`; then everything at once, as after SIGSTOP and SIGCONT.
   void pause(int host, Time until);
@@ -75,7 +79,7 @@ class FakeNetwork {
     int host[2];  // 0: who connected, 1: who accepted
     LaneId lane[2];
     bool open[2] = {false, false};
-    bool closed[2] = {false, false};  // by that end itself: it is told no more
+    bool deaf[2] = {false, false};  // closed by that end itself, or told: it is told no more
     bool broken = false;
     bool trusted[2] = {false, false};
     Time last_arrival[2] = {};  // at each end, for keeping order
@@ -111,7 +115,7 @@ class FakeNetwork {
   Random random_;
   ManualClock& clock_;
   NetworkFaults faults_;
-  std::set<std::pair<int, int>> blocked_;
+  std::multiset<std::pair<int, int>> blocked_;
   std::vector<std::unique_ptr<FakeTransport>> hosts_;
   std::map<std::string, int> listeners_;
   std::deque<Connection> connections_;

@@ -28,9 +28,8 @@ struct Host final : LaneHandler {
 };
 
 // Two hosts; `client_` connects to `server_`.
-class FakeNetworkTest : public testing::Test {
- protected:
-  explicit FakeNetworkTest(uint64_t seed = 1) : network_(seed, clock_) {
+struct FakePair {
+  explicit FakePair(uint64_t seed) : network_(seed, clock_) {
     for (Host* host : {&client_, &server_}) host->transport = &network_.add_host(*host);
     (void)server_.transport->listen("server");
   }
@@ -60,6 +59,11 @@ class FakeNetworkTest : public testing::Test {
   Host client_;
   Host server_;
   LaneId lane_ = 0;
+};
+
+class FakeNetworkTest : public testing::Test, protected FakePair {
+ protected:
+  FakeNetworkTest() : FakePair(1) {}
 };
 
 // Faults with some chances set.
@@ -148,14 +152,17 @@ TEST_F(FakeNetworkTest, SlowFramesTakeLongButNotLongerThanTheMost) {
   EXPECT_LE(clock_.now() - before, faults.slow_max + milliseconds(1));
 }
 
-TEST_F(FakeNetworkTest, ACutIsToldToBothEnds) {
-  connect();
-  network_.set_faults(faults_with([](NetworkFaults& f) { f.cut = 1; }));
-  send(1);
-  run();
-  EXPECT_THAT(client_.closed, ElementsAre(lane_));
-  EXPECT_THAT(server_.closed, ElementsAre(server_.opened[0]));
-  EXPECT_THAT(server_.frames, IsEmpty());
+TEST(FakeNetwork, ACutIsToldToBothEndsWhicheverHearsOfItFirst) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    FakePair pair(seed);
+    pair.connect();
+    pair.network_.set_faults(faults_with([](NetworkFaults& f) { f.cut = 1; }));
+    pair.send(1);
+    pair.run();
+    EXPECT_THAT(pair.client_.closed, ElementsAre(pair.lane_)) << seed;
+    EXPECT_THAT(pair.server_.closed, ElementsAre(pair.server_.opened[0])) << seed;
+    EXPECT_THAT(pair.server_.frames, IsEmpty()) << seed;
+  }
 }
 
 TEST_F(FakeNetworkTest, AHalfOpenConnectionIsToldToOneEndOnly) {
@@ -205,6 +212,24 @@ TEST_F(FakeNetworkTest, APartitionHasADirection) {
   send(3);
   run();
   EXPECT_THAT(server_.frames, ElementsAre(3));  // what was lost stays lost
+}
+
+TEST_F(FakeNetworkTest, OneOfTwoPartitionsEndsAndTheOtherLasts) {
+  connect();
+  network_.block(to_client(), to_server());
+  network_.block(to_client(), to_server());
+  network_.block(to_server(), to_client());
+  network_.unblock(to_client(), to_server());
+  network_.unblock(to_server(), to_client());
+  send(1);
+  send(server_, server_.opened[0], 2);
+  run();
+  EXPECT_THAT(server_.frames, IsEmpty());
+  EXPECT_THAT(client_.frames, ElementsAre(2));
+  network_.unblock(to_client(), to_server());
+  send(3);
+  run();
+  EXPECT_THAT(server_.frames, ElementsAre(3));
 }
 
 TEST_F(FakeNetworkTest, NobodyConnectsThroughAPartition) {
