@@ -157,7 +157,10 @@ void SimCluster::plan_faults() {
       network_.count_fault(both_ways ? "partition" : "one-way partition");
       network_.block(a, b);
       if (both_ways) network_.block(b, a);
-      network_.at(sometime(seconds(8)), [this] { network_.heal(); });
+      network_.at(sometime(seconds(8)), [this, a, b, both_ways] {
+        network_.unblock(a, b);
+        if (both_ways) network_.unblock(b, a);
+      });
     });
   }
   for (uint32_t i = 0; i < scenario_.pauses; ++i) {
