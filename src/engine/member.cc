@@ -12,6 +12,7 @@ using std::chrono::milliseconds;
 namespace {
 constexpr Duration kBackoffFirst = milliseconds(50);
 constexpr Duration kBackoffMax = milliseconds(1000);
+constexpr uint32_t kUnansweredMax = 2;
 }  // namespace
 
 Member::Member(Options options, Transport& transport, Clock& clock, Random& random, Listener& listener)
@@ -31,8 +32,11 @@ void Member::connect() {
   next_connect_ = Time::never();
   open_ = false;
   lane_ = transport_.connect(options_.scheduler, Role::kScheduler);
-  // If neither on_open nor on_close comes, on_wake gives this attempt up.
-  next_beat_ = clock_.now() + options_.timing.death;
+  // If neither on_open nor on_close comes, on_wake gives this attempt up. Who has asked for a place may have one to
+  // lose, so it tries again soon, and only then waits longer, as a slow network may need.
+  const Timing& timing = options_.timing;
+  patience_ = asked_ ? std::clamp(patience_, timing.reconnect / 2, timing.death) : timing.death;
+  next_beat_ = clock_.now() + patience_;
 }
 
 void Member::send(FrameType type, SharedBuffer payload, uint64_t seq) {
@@ -49,15 +53,18 @@ void Member::on_open(LaneId lane) {
   open_ = true;
   transport_.trust(lane);
   heard_ = clock_.now();
+  unanswered_ = 0;
+  asked_ = true;
+  patience_ = Duration{};
   beat();
 }
 
 // The periodic sign of life; says again whatever the scheduler may not have heard.
 void Member::beat() {
   next_beat_ = clock_.now() + options_.timing.heartbeat;
+  ++unanswered_;
   // A join after the first tells the scheduler which lane is ours now, and a restarted one what it forgot.
-  const bool introduce = !joined() || heard_ + options_.timing.heartbeat * 2 < clock_.now() || !introduced_;
-  if (introduce) {
+  if (!joined() || !introduced_) {
     JoinMessage join;
     join.job = options_.job;
     join.self = self() ? *self() : options_.self;
@@ -74,6 +81,7 @@ void Member::beat() {
 void Member::on_frame(LaneId lane, const Frame& frame) {
   if (lane != lane_ || expelled_) return;
   heard_ = clock_.now();
+  unanswered_ = 0;
   // Not in on_open: a scheduler that refuses our certificate closes the lane after it has opened here.
   backoff_ = Duration{};
   connect_error_.clear();
@@ -156,6 +164,13 @@ void Member::on_close(LaneId lane, const Error& why) {
   next_connect_ = clock_.now() + backoff_ / 2 + Duration(static_cast<int64_t>(random_.below(backoff_.count())));
 }
 
+// The scheduler answers each beat. If it has heard our lane close and we have not, it will soon say that we are dead.
+// Beats are counted beside the time, since one who stood still itself has not read yet what came meanwhile.
+bool Member::scheduler_is_silent() const {
+  const Duration silent = clock_.now() - heard_;
+  return silent > options_.timing.death || (unanswered_ >= kUnansweredMax && silent >= options_.timing.reconnect / 2);
+}
+
 void Member::on_wake() {
   const Time now = clock_.now();
   if (expelled_ || left_) return;
@@ -165,7 +180,12 @@ void Member::on_wake() {
   }
   if (now >= next_connect_) connect();
   if (lane_ != 0 && now >= next_beat_) {
-    if (!open_ || now - heard_ > options_.timing.death) {
+    if (!open_ || scheduler_is_silent()) {
+      if (!open_) {
+        patience_ *= 2;
+      } else {
+        backoff_ = Duration{};  // it lets us in: what it said may be late, and it may count the time
+      }
       const LaneId silent = lane_;
       transport_.close(silent);
       on_close(silent, timed_out("{} has not answered for {:.1f} s", options_.scheduler, in_seconds(now - heard_)));

@@ -67,6 +67,7 @@ class Member {
   void beat();
   void take_view(View view, uint64_t barriers);
   void expel(Error why);
+  bool scheduler_is_silent() const;
 
   const Options options_;
   Transport& transport_;
@@ -78,9 +79,12 @@ class Member {
   bool open_ = false;
   bool introduced_ = false;  // the scheduler has answered on this lane
   Time heard_;               // last sign of the scheduler
+  bool asked_ = false;       // for a place: the scheduler may know us
+  uint32_t unanswered_ = 0;  // beats since its last sign
   Time next_connect_ = Time::never();
   Time next_beat_ = Time::never();
   Duration backoff_{};
+  Duration patience_{};  // for an attempt to connect
   Time join_deadline_;
   Time next_complaint_;
   std::string connect_error_;  // why the last attempt failed

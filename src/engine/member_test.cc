@@ -163,6 +163,34 @@ TEST_F(MemberTest, ASilentSchedulerIsTriedOnANewLane) {
   EXPECT_NE(transport_.last_lane, silent);
 }
 
+// The scheduler may have heard that the lane closed, and waits for a new one only for so long.
+TEST_F(MemberTest, ASilentLaneIsReplacedBeforeTheSchedulerGivesUp) {
+  join();
+  const Time heard = clock_.now();
+  const LaneId silent = transport_.last_lane;
+  while (transport_.last_lane == silent && clock_.now() - heard < Timing{}.death) pass_to_next_wake();
+  EXPECT_NE(transport_.last_lane, silent);
+  EXPECT_LT(clock_.now() - heard, Timing{}.reconnect);
+}
+
+TEST_F(MemberTest, AConnectionThatNobodyAnswersIsGivenUpBeforeTheSchedulerGivesUp) {
+  join();
+  const Time lost = clock_.now();
+  member_->on_close(transport_.last_lane, unavailable("cut"));
+  while (transport_.connected.size() < 3 && clock_.now() - lost < Timing{}.death) pass_to_next_wake();
+  EXPECT_EQ(transport_.connected.size(), 3u);
+  EXPECT_LT(clock_.now() - lost, Timing{}.reconnect);
+}
+
+TEST_F(MemberTest, WhoStoodStillItselfReadsFirstWhatCameMeanwhile) {
+  join();
+  const LaneId lane = transport_.last_lane;
+  pass_to_next_wake();
+  clock_.advance(Timing{}.reconnect);
+  member_->on_wake();
+  EXPECT_FALSE(transport_.closed.contains(lane));
+}
+
 TEST_F(MemberTest, GoesOnForAWhileWithoutItsScheduler) {
   join();
   const Time lost = clock_.now();

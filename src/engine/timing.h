@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "pscloud/node.h"
 
@@ -9,7 +11,8 @@ namespace pscloud {
 struct Timing {
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration death = std::chrono::seconds(5);  // silent for so long: dead
-  // A lane that closed may come back within this. More than TCP takes to repeat a lost SYN, which is one second.
+  // A worker whose lane closed may come back within this, a server within `death`: its parameters would be lost. More
+  // than TCP takes to repeat a lost SYN, which is one second, and than a node needs to notice that nobody answers.
   Duration reconnect = std::chrono::seconds(2);
   Duration retry = std::chrono::seconds(1);  // no answer: ask what became of the request; doubles
   Duration retry_max = std::chrono::seconds(8);
@@ -27,6 +30,7 @@ struct Timing {
     Timing timing;
     timing.heartbeat = milliseconds(options.heartbeat_ms);
     timing.death = milliseconds(options.death_timeout_ms);
+    timing.reconnect = std::min(std::max(timing.reconnect, timing.heartbeat * 4), timing.death);
     timing.join = milliseconds(options.join_timeout_ms);
     timing.stop = milliseconds(options.stop_timeout_ms);
     timing.restart_wait = milliseconds(options.restart_wait_ms);

@@ -13,7 +13,7 @@ from harness import BUILD, SECONDS, ClusterTest, until
 LENT_WORKER = BUILD / "tests/cluster/lent_worker"
 KILLS = int(os.environ.get("PSCLOUD_KILLS", "24"))
 BEGUN = 4  # pushes that a worker may have begun beyond those it has told of
-AT_ONCE = 8  # clusters whose servers are killed at a time: each needs two seconds to believe it
+AT_ONCE = 8  # clusters whose servers are killed at a time: each needs five seconds to believe it
 
 
 def start(cluster, what):

@@ -29,7 +29,7 @@ void Scheduler::on_close(LaneId lane, const Error&) {
   std::erase_if(lanes_, [&](const Lane& l) { return l.id == lane; });
   for (Entry& entry : entries_) {
     if (entry.lane != lane) continue;
-    entry.lane = 0;  // it has timing.reconnect to come back: on_wake watches
+    entry.lane = 0;  // it has time to come back: on_wake watches
     entry.heard = clock_.now();
   }
 }
@@ -143,7 +143,7 @@ std::vector<uint64_t> Scheduler::whole_servers() const {
   std::vector<uint64_t> order;
   std::map<uint64_t, std::set<uint32_t>> owners;
   for (const Entry& entry : entries_) {
-    if (entry.info.role != Role::kServer || entry.info.state != NodeState::kLive) continue;
+    if (entry.info.role != Role::kServer || entry.info.state != NodeState::kLive || entry.lane == 0) continue;
     auto& present = owners[entry.info.process];
     present.insert(entry.info.owner);
     if (present.size() == entry.info.owners) order.push_back(entry.info.process);
@@ -155,7 +155,7 @@ void Scheduler::form() {
   if (view_.phase != Phase::kForming) return;
   std::vector<uint64_t> processes = whole_servers();
   const auto waiting = static_cast<int>(
-      std::ranges::count_if(entries_, [](const Entry& entry) { return entry.info.role == Role::kWorker; }));
+      std::ranges::count_if(entries_, [](const Entry& e) { return e.info.role == Role::kWorker && e.lane != 0; }));
   const int needed = options_.workers_min > 0 ? options_.workers_min : options_.workers;
   if (static_cast<int>(processes.size()) < options_.servers || waiting < needed) return;
   processes.resize(options_.servers);
@@ -222,6 +222,7 @@ void Scheduler::place_late_workers() {
   for (const bool wishes : {true, false}) {
     for (Entry& entry : entries_) {
       if (entry.placed || entry.info.role != Role::kWorker || (entry.info.rank != Member::kNoRank) != wishes) continue;
+      if (entry.lane == 0) continue;  // it could not be told, and might not come back
       const auto rank = free_rank(entry.info.rank);
       if (!rank) continue;
       entry.info.rank = *rank;
@@ -265,7 +266,7 @@ void Scheduler::on_barrier(Entry& entry, uint64_t number) {
     return;
   }
   check_barrier();
-  if (number > barriers_) send(entry.lane, FrameType::kBarrierWait, encode(TextMessage{barrier_missing_}));
+  if (number > barriers_) send(entry.lane, FrameType::kBarrierWait, encode(TextMessage{barrier_waits_for()}));
 }
 
 void Scheduler::check_barrier() {
@@ -398,11 +399,7 @@ void Scheduler::on_wake() {
     if (all_back || now >= recover_until_) {
       recovering_ = false;
       ++view_.version;  // above anything the old scheduler can have said to those who are back
-      for (Entry& entry : entries_) {
-        // Those who are not back have had their time.
-        if (entry.placed && entry.lane == 0) entry.heard = now - options_.timing.death;
-      }
-      publish();
+      publish();        // who never came back has been silent for long enough by now; one that was cut just now has not
     }
   }
   if (!recovering_) {
@@ -410,7 +407,9 @@ void Scheduler::on_wake() {
     for (const Entry& entry : entries_) {
       if (entry.info.state != NodeState::kLive) continue;
       const Duration silent = now - entry.heard;
-      if (entry.lane == 0 && silent >= options_.timing.reconnect) {
+      // A server's death costs the job, so it has as long as if it were silent.
+      const bool costly = entry.placed && entry.info.role == Role::kServer;
+      if (entry.lane == 0 && silent >= (costly ? options_.timing.death : options_.timing.reconnect)) {
         dead.emplace_back(entry.info.session, fmt::format("its connection closed {:.1f} s ago", in_seconds(silent)));
       } else if (silent >= options_.timing.death) {
         dead.emplace_back(entry.info.session, fmt::format("it has been silent for {:.1f} s", in_seconds(silent)));

@@ -85,6 +85,7 @@ class Scheduler final : public LaneHandler {
   bool fits_its_process(const NodeInfo& self) const;
   std::vector<uint64_t> whole_servers() const;
   std::string missing_nodes() const;
+  std::string barrier_waits_for() const;
   void send(LaneId lane, FrameType type, SharedBuffer payload, uint64_t seq = 0);
   void send_view(Entry& entry);
   void refuse(LaneId lane, const std::string& why);

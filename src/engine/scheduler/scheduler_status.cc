@@ -10,8 +10,8 @@ namespace pscloud {
 
 std::string Scheduler::missing_nodes() const {
   const auto servers = static_cast<int>(whole_servers().size());
-  const auto workers =
-      static_cast<int>(std::ranges::count_if(entries_, [](const Entry& e) { return e.info.role == Role::kWorker; }));
+  const auto workers = static_cast<int>(
+      std::ranges::count_if(entries_, [](const Entry& e) { return e.info.role == Role::kWorker && e.lane != 0; }));
   const int needed = options_.workers_min > 0 ? options_.workers_min : options_.workers;
   std::string text;
   if (servers < options_.servers) {
@@ -41,6 +41,14 @@ std::string Scheduler::waiting_for() const {
   }
   if (recovering_ && !names.empty()) return names + " to come back";
   return names;
+}
+
+std::string Scheduler::barrier_waits_for() const {
+  if (view_.phase != Phase::kRunning) return "the end of the job";
+  if (!recovering_) return barrier_missing_;
+  // We are new: who has come to the barrier is not known before everybody is back.
+  const std::string names = waiting_for();
+  return names.empty() ? "the new scheduler to take the job up" : names;
 }
 
 double Scheduler::longest_silence_ms() const {

@@ -359,6 +359,33 @@ TEST_F(SchedulerTest, AWorkerWhoseLaneClosedMayComeBack) {
   EXPECT_EQ(state(2), NodeState::kLive);
 }
 
+TEST_F(SchedulerTest, AServerWhoseLaneClosedHasAsLongAsASilentOne) {
+  run(1);
+  const View view = scheduler_->view();
+  scheduler_->on_close(1, unavailable("cut"));
+  pass(options_.timing.death - std::chrono::seconds(1), {1});
+  EXPECT_EQ(state(1), NodeState::kLive);
+  join(server(1, 10), view);
+  pass(std::chrono::seconds(2));
+  EXPECT_EQ(phase(), Phase::kRunning);
+  scheduler_->on_close(1, unavailable("killed"));
+  pass(options_.timing.death, {1});
+  EXPECT_EQ(phase(), Phase::kFailed);
+  EXPECT_THAT(scheduler_->view().reason, HasSubstr("its connection closed 5.0 s ago"));
+}
+
+TEST_F(SchedulerTest, WhoIsNotConnectedGetsNoPlace) {
+  start(1, 2);
+  join(server(1, 10));
+  join(worker(2));
+  scheduler_->on_close(2, unavailable("cut"));
+  join(worker(3));
+  EXPECT_EQ(phase(), Phase::kForming);
+  EXPECT_EQ(scheduler_->waiting_for(), "1 of 2 workers");
+  join(worker(2));
+  EXPECT_EQ(phase(), Phase::kRunning);
+}
+
 TEST_F(SchedulerTest, WhoReplacesTheDeadTakesItsRank) {
   run(2);
   leave(2, true);
@@ -463,6 +490,39 @@ TEST_F(SchedulerTest, ARestartedOneBuriesThoseWhoDoNotComeBack) {
   pass(options_.timing.death + std::chrono::seconds(1), {3});
   EXPECT_EQ(state(3), NodeState::kDead);
   EXPECT_EQ(state(2), NodeState::kLive);
+}
+
+TEST_F(SchedulerTest, WhoWasBackAndIsCutWhenTheOthersAreGivenUpIsNotGivenUpWithThem) {
+  run(2);
+  const View before = scheduler_->view();
+  restart();
+  join(before.nodes[0], before);
+  join(before.nodes[1], before);
+  pass(options_.timing.death - options_.timing.heartbeat, {3});
+  scheduler_->on_close(1, unavailable("cut"));
+  pass(options_.timing.heartbeat, {1, 3});
+  EXPECT_EQ(state(3), NodeState::kDead);
+  EXPECT_EQ(state(1), NodeState::kLive);
+  EXPECT_EQ(phase(), Phase::kRunning);
+}
+
+TEST_F(SchedulerTest, WhoIsAtABarrierOfARestartedOneIsToldWhoMustComeBack) {
+  run(2);
+  const View before = scheduler_->view();
+  restart();
+  const auto told = [&] {
+    transport_.take();
+    arrive(2, 1);
+    const auto frames = transport_.take(2);
+    return frames.empty() ? "" : decode<TextMessage>(frames.back().bytes())->text;
+  };
+  join(before.nodes[1], before);
+  EXPECT_EQ(told(), "server 0, worker 1 to come back");
+  join(before.nodes[0], before);
+  join(before.nodes[2], before);
+  EXPECT_THAT(told(), HasSubstr("the new scheduler"));
+  pass(options_.timing.heartbeat);
+  EXPECT_EQ(told(), "worker 1");
 }
 
 TEST_F(SchedulerTest, ARestartedOneTakesUpAMemberThatFirstCameAsNew) {
