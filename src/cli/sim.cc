@@ -46,7 +46,11 @@ void print_json(const SimSummary& summary, double wall_seconds) {
   json.key("faults").begin_object();
   for (const auto& [kind, count] : summary.faults) json.field(kind, count);
   json.end_object();
-  json.field("jobs_failed", summary.jobs_failed).field("steps", summary.steps);
+  json.field("jobs_failed", summary.jobs_failed);
+  json.key("failed_because").begin_object();
+  for (const auto& [why, count] : summary.failed_because) json.field(why, count);
+  json.end_object();
+  json.field("steps", summary.steps);
   json.field("virtual_seconds", summary.virtual_seconds).field("wall_seconds", wall_seconds);
   if (summary.violations > 0) json.field("seed", summary.first.seed).field("violation", summary.first.violation);
   json.end_object();
@@ -54,11 +58,11 @@ void print_json(const SimSummary& summary, double wall_seconds) {
 }
 
 void print_text(const SimSummary& summary, double wall_seconds) {
-  fmt::print(
-      "{} seeds, {} violations; {} steps, {:.0f} virtual seconds in {:.1f} s; {} jobs failed, as they must when a "
-      "server dies\n",
-      summary.seeds, summary.violations, summary.steps, summary.virtual_seconds, wall_seconds, summary.jobs_failed);
-  for (const auto& [kind, count] : summary.faults) fmt::print("  {:<20} {:>12}\n", kind, count);
+  fmt::print("{} seeds, {} violations; {} steps, {:.0f} virtual seconds in {:.1f} s\n", summary.seeds,
+             summary.violations, summary.steps, summary.virtual_seconds, wall_seconds);
+  for (const auto& [kind, count] : summary.faults) fmt::print("  {:<22} {:>12}\n", kind, count);
+  fmt::print("{} jobs failed, each for a fault that explains it\n", summary.jobs_failed);
+  for (const auto& [why, count] : summary.failed_because) fmt::print("  {:<22} {:>12}\n", why, count);
 }
 
 int run_sim_command(SimCommand flags) {

@@ -33,9 +33,23 @@ void FakeTransport::close(LaneId lane) {
   network_.close(lane, true);
 }
 
-Duration FakeNetwork::delay() {
+void FakeNetwork::count_fault(const std::string& kind, const Connection& connection) {
+  count_fault(kind);
+  const Time now = clock_.now();
+  recent_faults_.push_back({now, {connection.host[0], connection.host[1]}});
+  while (now - recent_faults_.front().time > std::chrono::seconds(30)) recent_faults_.pop_front();
+}
+
+uint64_t FakeNetwork::faults_between(int a, int b, Time since) const {
+  return std::ranges::count_if(recent_faults_, [&](const Fault& fault) {
+    const auto [x, y] = fault.host;
+    return fault.time >= since && ((x == a && y == b) || (x == b && y == a));
+  });
+}
+
+Duration FakeNetwork::delay(const Connection& connection) {
   if (random_.chance(faults_.slow)) {
-    count_fault("delayed");
+    count_fault("delayed", connection);
     return Duration(1 + static_cast<int64_t>(random_.below(faults_.slow_max.count())));
   }
   return Duration(1 + static_cast<int64_t>(random_.below(faults_.delay_max.count())));
@@ -62,14 +76,14 @@ LaneId FakeNetwork::connect(int host, const std::string& address) {
   const size_t id = connections_.size() - 1;
   lanes_[lane] = {id, 0};
   Event event{};
-  event.time = clock_.now() + delay();
+  event.time = clock_.now() + delay(connections_[id]);
   event.connection = id;
   if (peer < 0 || hosts_[peer]->handler_ == nullptr) {
     event.kind = Kind::kRefused;
     event.host = host;
     event.end = 0;
   } else if (blocked(host, peer) || random_.chance(faults_.lose)) {
-    count_fault("lost");
+    count_fault("lost", connections_[id]);
     return lane;  // nobody will answer: whoever connects must give up by itself
   } else {
     event.kind = Kind::kAccept;
@@ -88,12 +102,12 @@ void FakeNetwork::send(int host, LaneId lane, Frame frame) {
   if (connection.broken || !connection.open[end]) return;
   const int peer = connection.host[1 - end];
   if (random_.chance(faults_.cut)) {
-    count_fault("cut");
+    count_fault("cut", connection);
     const bool half = random_.chance(faults_.half_open);
     close(lane, !half);
     // Our own end hears of it, too; the peer of a half-open one finds out by silence.
     Event event{};
-    event.time = clock_.now() + delay();
+    event.time = clock_.now() + delay(connection);
     event.kind = Kind::kClosed;
     event.host = host;
     event.connection = id;
@@ -101,13 +115,13 @@ void FakeNetwork::send(int host, LaneId lane, Frame frame) {
     push(std::move(event));
     return;
   }
-  if (blocked(host, peer)) return count_fault("partitioned");
-  if (random_.chance(faults_.lose)) return count_fault("lost");
+  if (blocked(host, peer)) return count_fault("partitioned", connection);
+  if (random_.chance(faults_.lose)) return count_fault("lost", connection);
   const int copies = random_.chance(faults_.repeat) ? 2 : 1;
   if (copies > 1) count_fault("repeated");
   for (int copy = 0; copy < copies; ++copy) {
     Event event{};
-    event.time = clock_.now() + delay();
+    event.time = clock_.now() + delay(connection);
     if (random_.chance(faults_.reorder)) {
       count_fault("reordered");
     } else {
@@ -136,7 +150,7 @@ void FakeNetwork::close(LaneId lane, bool tell) {
   connection.open[end] = false;
   if (tell && was_open && connection.host[1 - end] >= 0) {
     Event event{};
-    event.time = std::max(clock_.now() + delay(), connection.last_arrival[1 - end]);
+    event.time = std::max(clock_.now() + delay(connection), connection.last_arrival[1 - end]);
     event.kind = Kind::kClosed;
     event.host = connection.host[1 - end];
     event.connection = id;
@@ -191,7 +205,7 @@ bool FakeNetwork::step() {
     // One who connects to a host that died meanwhile is refused.
     if (event.kind == Kind::kAccept) {
       Event refused{};
-      refused.time = clock_.now() + delay();
+      refused.time = clock_.now() + delay(connections_[event.connection]);
       refused.kind = Kind::kRefused;
       refused.connection = event.connection;
       refused.host = connections_[event.connection].host[0];
@@ -238,7 +252,7 @@ void FakeNetwork::deliver(Event& event) {
       lanes_[lane] = {id, 1};
       connection.open[1] = true;
       Event opened{};
-      opened.time = std::max(clock_.now() + delay(), connection.last_arrival[0]);
+      opened.time = std::max(clock_.now() + delay(connection), connection.last_arrival[0]);
       connection.last_arrival[0] = opened.time;
       opened.kind = Kind::kOpened;
       opened.host = connection.host[0];

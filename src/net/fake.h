@@ -71,6 +71,8 @@ class FakeNetwork {
   const Step& last_step() const { return last_; }
   const std::map<std::string, uint64_t>& fault_counts() const { return fault_counts_; }
   void count_fault(const std::string& kind) { ++fault_counts_[kind]; }
+  // How many frames and connections between these hosts were lost, late or cut since then, half a minute back at most.
+  uint64_t faults_between(int a, int b, Time since) const;
 
  private:
   friend class FakeTransport;
@@ -109,7 +111,8 @@ class FakeNetwork {
   void close(LaneId lane, bool tell);
   void wake_at(int host, Time when);
   void deliver(Event& event);
-  Duration delay();
+  Duration delay(const Connection& connection);
+  void count_fault(const std::string& kind, const Connection& connection);
   bool blocked(int a, int b) const { return blocked_.contains({a, b}); }
 
   Random random_;
@@ -125,6 +128,11 @@ class FakeNetwork {
   LaneId next_lane_ = 1;
   Step last_;
   std::map<std::string, uint64_t> fault_counts_;
+  struct Fault {
+    Time time;
+    int host[2];
+  };
+  std::deque<Fault> recent_faults_;
 };
 
 // One host of a FakeNetwork.

@@ -15,6 +15,10 @@ constexpr Duration kFaultsFor = seconds(12);
 // After the last fault everything must have ended by then: the longest wait of Timing, twice over.
 constexpr Duration kLiveness = seconds(300);
 constexpr size_t kTraceSteps = 80;
+// Faults between a node and the scheduler within the time in which it must be heard, that may make it seem dead: a
+// connection that is cut unnoticed, and each attempt to make another. A worker has time for one, a server for two.
+constexpr uint64_t kBadLuckOfAWorker = 2;
+constexpr uint64_t kBadLuckOfAServer = 3;
 
 // A host needs its handler before the node, which needs its transport, exists.
 class Forward final : public LaneHandler {
@@ -157,7 +161,9 @@ void SimCluster::plan_faults() {
       network_.count_fault(both_ways ? "partition" : "one-way partition");
       network_.block(a, b);
       if (both_ways) network_.block(b, a);
-      network_.at(sometime(seconds(8)), [this, a, b, both_ways] {
+      const Time until = std::min(sometime(seconds(8)), calm_at_);
+      for (const int host : {a, b}) apart_[host] += until - clock_.now();
+      network_.at(until, [this, a, b, both_ways] {
         network_.unblock(a, b);
         if (both_ways) network_.unblock(b, a);
       });
@@ -165,7 +171,11 @@ void SimCluster::plan_faults() {
   }
   for (uint32_t i = 0; i < scenario_.pauses; ++i) {
     network_.at(sometime(most), [this] {
-      if (const int host = random_host(); host >= 0) network_.pause(host, std::min(sometime(seconds(8)), calm_at_));
+      const int host = random_host();
+      if (host < 0) return;
+      const Time until = std::min(sometime(seconds(8)), calm_at_);
+      apart_[host] += until - clock_.now();
+      network_.pause(host, until);
     });
   }
   for (uint32_t i = 0; i < scenario_.worker_crashes; ++i) {
@@ -203,6 +213,7 @@ void SimCluster::crash_worker(bool restart) {
   if (running.empty()) return;
   WorkerNode& victim = *running[random_.below(running.size())];
   network_.count_fault("worker crash");
+  crashed_early_ |= !begun_;
   victim.alive = false;
   victim.script->give_up();
   oracle_.ends(victim.column, Oracle::Life::kLost);
@@ -215,6 +226,7 @@ void SimCluster::crash_worker(bool restart) {
 
 void SimCluster::crash_process(uint32_t process) {
   network_.count_fault("server crash");
+  crashed_early_ |= !begun_;
   const bool silent = random_.chance(0.3);
   for (OwnerNode& owner : owners_) {
     if (owner.process != process || !owner.alive) continue;
@@ -233,6 +245,7 @@ void SimCluster::crash_process(uint32_t process) {
 void SimCluster::crash_scheduler(bool restart) {
   if (!scheduler_alive_ || schedulers_.back().core->finished()) return;
   network_.count_fault("scheduler crash");
+  crashed_early_ |= !begun_;
   scheduler_alive_ = false;
   network_.kill(schedulers_.back().host, random_.chance(0.3));
   if (restart) start_at(sometime(seconds(3)), [this] { start_scheduler(); });
@@ -257,7 +270,7 @@ SimReport SimCluster::run() {
   if (!violation_.empty()) report.trace = trace();
   report.steps = step_count_;
   report.virtual_seconds = static_cast<double>(clock_.now().us) * 1e-6;
-  report.job_failed = schedulers_.empty() || !schedulers_.back().core->outcome();
+  report.failed_because = why_failed();
   report.faults = network_.fault_counts();
   for (const WorkerNode& worker : workers_) {
     if (worker.script->time_outs() > 0) report.faults["request given up"] += worker.script->time_outs();
@@ -278,6 +291,7 @@ void SimCluster::check_step() {
         oracle_.ends(worker.column, node.state == NodeState::kDone ? Oracle::Life::kDone : Oracle::Life::kLost);
       }
     }
+    check_deaths();
   }
   const int host = network_.last_step().to;
   for (OwnerNode& owner : owners_) {
@@ -286,6 +300,36 @@ void SimCluster::check_step() {
   for (WorkerNode& worker : workers_) {
     if (worker.host == host && worker.alive) check_worker(worker);
   }
+}
+
+// Who lives and does what it can is not declared dead for one cut or two: it costs its work, or the job.
+void SimCluster::check_deaths() {
+  for (const NodeInfo& node : schedulers_.back().core->view().nodes) {
+    if (node.state != NodeState::kDead || !dead_.insert(node.session).second) continue;
+    const std::string live = "declared dead though it lives: ";
+    for (const OwnerNode& owner : owners_) {
+      if (owner.core->member().session() != node.session || !owner.alive || owner.core->finished()) continue;
+      if (!troubled(owner.host, Timing{}.death, kBadLuckOfAServer)) violated(live + node.name());
+    }
+    for (const WorkerNode& worker : workers_) {
+      if (worker.session != node.session || !worker.alive || worker.script->ended()) continue;
+      if (!troubled(worker.host, Timing{}.reconnect, kBadLuckOfAWorker)) violated(live + node.name());
+    }
+  }
+}
+
+// Could it not be heard for so long, whatever it did? It was stopped or parted from others for a good part of that
+// time, or the network had so many faults between it and the scheduler that it may have swallowed each attempt. After
+// the scheduler itself stood still one fault is enough: attempts are rare by then.
+bool SimCluster::troubled(int host, Duration wait, uint64_t faults_min) const {
+  const auto apart = [&](int which) {
+    const auto found = apart_.find(which);
+    return found != apart_.end() && found->second >= wait / 2;
+  };
+  if (apart(host)) return true;
+  const int scheduler = schedulers_.back().host;
+  const Time since = clock_.now() - Timing{}.death - Timing{}.heartbeat * 2;
+  return network_.faults_between(host, scheduler, since) >= (apart(scheduler) ? 1 : faults_min);
 }
 
 void SimCluster::check_owner(OwnerNode& owner) {
@@ -327,6 +371,11 @@ void SimCluster::check_worker(WorkerNode& worker) {
   }
   if (worker.core->clock() < worker.clock) violated("the clock of a worker went back");
   worker.clock = worker.core->clock();
+  const Member& member = worker.core->member();
+  const std::string wait = member.waiting_for();
+  if (!worker.script->ended() && (wait.ends_with(": ") || (!member.joined() && wait.empty()))) {
+    violated("a worker waits for its place or at a barrier and does not say for whom: '" + wait + "'");
+  }
   for (const auto& channel : worker.core->channels()) {
     const uint64_t limit = scenario_.bytes_held_max();
     if (channel->unanswered_bytes() > limit) {
@@ -361,17 +410,35 @@ bool SimCluster::ended() const {
 }
 
 void SimCluster::check_end() {
-  const bool failed = !schedulers_.back().core->outcome();
-  if (failed && scenario_.calm) {
-    violated("the job failed though nothing broke: " + schedulers_.back().core->outcome().error().message);
+  const Result<> outcome = schedulers_.back().core->outcome();
+  if (!outcome && outcome.error().message.empty()) violated("the job failed without a reason");
+  if (!outcome && scenario_.calm) violated("the job failed though nothing broke: " + outcome.error().message);
+  // A death has been judged when it was declared. Besides, only one that crashed before the beginning can be missing,
+  // or all, if the scheduler crashed when they were about to leave.
+  if (why_failed() == "not everybody came" && !crashed_early_ && schedulers_.size() == 1) {
+    violated("the job failed though everybody was there: " + outcome.error().message);
   }
-  if (failed && schedulers_.back().core->outcome().error().message.empty()) violated("the job failed without a reason");
+  if (why_failed() == "other") violated("the job failed for no reason that is known: " + outcome.error().message);
   for (const WorkerNode& worker : workers_) {
     // One that came after the end is rightly sent away.
     if (scenario_.calm && worker.core->member().joined() && !worker.script->error().message.empty()) {
       violated("a worker failed though nothing broke: " + worker.script->error().message);
     }
   }
+}
+
+std::string SimCluster::why_failed() const {
+  if (schedulers_.empty()) return "not everybody came";
+  const Result<> outcome = schedulers_.back().core->outcome();
+  if (outcome) return {};
+  const std::string& reason = outcome.error().message;
+  if (reason.starts_with("not everybody came")) return "not everybody came";
+  if (reason.starts_with("every worker died")) return "every worker died";
+  if (!reason.starts_with("server ")) return "other";
+  for (const OwnerNode& owner : owners_) {
+    if (!owner.alive && dead_.contains(owner.core->member().session())) return "a server crashed";
+  }
+  return "a server was not heard";
 }
 
 void SimCluster::violated(const std::string& what) {

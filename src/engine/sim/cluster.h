@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,12 +95,15 @@ class SimCluster {
   Time sometime(Duration most);  // short times as likely as long ones
 
   void check_step();
+  void check_deaths();
+  bool troubled(int host, Duration wait, uint64_t faults_min) const;
   void check_owner(OwnerNode& owner);
   void check_worker(WorkerNode& worker);
   bool place_must_be_kept(const WorkerNode& worker) const;
   void judge_rows(OwnerNode& owner, bool at_end);
   bool ended() const;
   void check_end();
+  std::string why_failed() const;  // empty: it did not
   void violated(const std::string& what);
   std::string trace() const;
   std::string host_name(int host) const;
@@ -121,6 +126,9 @@ class SimCluster {
   std::deque<WorkerNode> workers_;
   Time last_crash_{};                    // of a worker
   bool crashed_unheard_ = false;         // some worker crashed so that nobody was told
+  bool crashed_early_ = false;           // somebody crashed before the job had begun
+  std::map<int, Duration> apart_;        // of each host: how long it was paused or parted from some other
+  std::set<uint64_t> dead_;              // sessions of nodes that were declared so
   std::vector<uint64_t> processes_;      // ids
   std::deque<FakeNetwork::Step> steps_;  // the last ones
   uint64_t step_count_ = 0;

@@ -27,7 +27,10 @@ SimSummary simulate_seeds(uint64_t first, uint64_t count, int threads, const Sab
       ++summary.seeds;
       summary.steps += report.steps;
       summary.virtual_seconds += report.virtual_seconds;
-      summary.jobs_failed += report.job_failed;
+      if (!report.failed_because.empty()) {
+        ++summary.jobs_failed;
+        ++summary.failed_because[report.failed_because];
+      }
       for (const auto& [kind, times] : report.faults) summary.faults[kind] += times;
       if (!report.violation.empty()) {
         ++summary.violations;

@@ -17,7 +17,7 @@ struct SimReport {
   std::string trace;      // the last steps before it
   uint64_t steps = 0;
   double virtual_seconds = 0;
-  bool job_failed = false;                 // the job ended with an error, as it must when a server dies
+  std::string failed_because;              // empty: the job did not fail; else in a few words
   std::map<std::string, uint64_t> faults;  // by kind
 };
 
@@ -30,6 +30,7 @@ struct SimSummary {
   uint64_t steps = 0;
   double virtual_seconds = 0;
   uint64_t jobs_failed = 0;
+  std::map<std::string, uint64_t> failed_because;  // how many of these
   std::map<std::string, uint64_t> faults;
   SimReport first;  // the violation with the lowest seed found
 };
