@@ -5,7 +5,7 @@ set -euo pipefail
 pscloud=$(cd "$1" && pwd)/pscloud
 cd "$(dirname "$0")/.."
 examples=$PWD/examples/linear/clicks
-count=1000000
+count=${DEMO_EXAMPLES:-1000000}  # a test takes few
 
 bold="" dim="" plain=""
 if [ -t 1 ] || [ -n "${FORCE_COLOR:-}" ]; then bold=$'\e[1;36m' dim=$'\e[2m' plain=$'\e[0m'; fi

@@ -97,6 +97,11 @@ def make_targets(makefile):
     return set(re.findall(r"^([a-z][\w-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
 
 
+def reader_environment():
+    """Ours, without what would change the commands of a page, as PSCLOUD_SEED=7 does."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PSCLOUD_", "DMLC_")) and k != "PORT"}
+
+
 class Docs:
     def __init__(self, root, build):
         self.root, self.build = root, build
@@ -168,8 +173,8 @@ class Docs:
                 (out / f"{i}.cmd").write_text(command.text)
                 # eval: a mistake in one command does not spoil the reading of the next.
                 script.append(f'eval "$(<{out}/{i}.cmd)" >{out}/{i}.txt 2>&1 </dev/null; echo $? >{out}/{i}.code')
-            environment = dict(os.environ, PATH=f"{self.build}:{os.environ['PATH']}", PSCLOUD_SRC=str(self.root),
-                               TMPDIR=folder, XDG_STATE_HOME=folder, LC_ALL="C.UTF-8")
+            environment = dict(reader_environment(), PATH=f"{self.build}:{os.environ['PATH']}",
+                               PSCLOUD_SRC=str(self.root), TMPDIR=folder, XDG_STATE_HOME=folder, LC_ALL="C.UTF-8")
             # A session of its own, so that whatever the page left running ends with it.
             shell = subprocess.Popen(["bash", "-c", "\n".join(script)], cwd=work, env=environment,
                                      stdin=subprocess.DEVNULL, start_new_session=True)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """run_docs.py must see each way in which a page can be wrong."""
 
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run_docs  # noqa: E402
@@ -46,6 +48,10 @@ class RunDocsTest(unittest.TestCase):
 
     def test_blocks_of_a_page_share_a_shell(self):
         self.assertEqual(check(console("$ echo hi > f") + console("$ cat f\nhi")).failures, [])
+
+    def test_what_the_tester_has_set_for_nodes_does_not_reach_the_page(self):
+        with unittest.mock.patch.dict(os.environ, PSCLOUD_SEED="7", DMLC_ROLE="worker", PORT="80"):
+            self.assertEqual(check(console("$ echo [$PSCLOUD_SEED$DMLC_ROLE$PORT]\n[]")).failures, [])
 
     def test_output_that_does_not_come(self):
         self.assert_fails(console("$ pscloud sim\npscloud train"), "README.md:3: `pscloud sim` did not say")
