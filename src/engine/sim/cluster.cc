@@ -319,8 +319,9 @@ void SimCluster::check_deaths() {
 }
 
 // Could it not be heard for so long, whatever it did? It was stopped or parted from others for a good part of that
-// time, or the network had so many faults between it and the scheduler that it may have swallowed each attempt. After
-// the scheduler itself stood still one fault is enough: attempts are rare by then.
+// time, or the network had so many faults between it and the scheduler that it may have swallowed each attempt. One
+// less is enough after the scheduler was started again, and a single one after it stood still: attempts are rare by
+// then.
 bool SimCluster::troubled(int host, Duration wait, uint64_t faults_min) const {
   const auto apart = [&](int which) {
     const auto found = apart_.find(which);
@@ -329,7 +330,8 @@ bool SimCluster::troubled(int host, Duration wait, uint64_t faults_min) const {
   if (apart(host)) return true;
   const int scheduler = schedulers_.back().host;
   const Time since = clock_.now() - Timing{}.death - Timing{}.heartbeat * 2;
-  return network_.faults_between(host, scheduler, since) >= (apart(scheduler) ? 1 : faults_min);
+  const uint64_t enough = apart(scheduler) ? 1 : schedulers_.size() > 1 ? faults_min - 1 : faults_min;
+  return network_.faults_between(host, scheduler, since) >= enough;
 }
 
 void SimCluster::check_owner(OwnerNode& owner) {
