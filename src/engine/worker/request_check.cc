@@ -4,6 +4,11 @@
 
 namespace pscloud {
 
+Error no_such_row(const TableSpec& spec, uint64_t row) {
+  return invalid("there is no row {} in table '{}': it has {}, numbered from 0 to {}; create it with more", row,
+                 spec.name, spec.rows, spec.rows - 1);
+}
+
 Result<> check_request_keys(const TableSpec& spec, std::span<const Key> keys) {
   const bool increase = keys_increase(keys);
   for (size_t i = 1; i < keys.size() && !increase; ++i) {
@@ -14,7 +19,7 @@ Result<> check_request_keys(const TableSpec& spec, std::span<const Key> keys) {
         spec.name, i, keys[i], keys[i - 1]);
   }
   if (spec.kind == TableKind::kDense && !keys.empty() && keys.back() >= spec.rows) {
-    return invalid("row {} of table '{}': it has {}", keys.back(), spec.name, spec.rows);
+    return no_such_row(spec, keys.back());
   }
   return {};
 }
@@ -41,8 +46,7 @@ Result<> check_set_request(const TableSpec& spec, std::span<const Key> keys, siz
                    spec.width);
   }
   for (const Key key : keys) {
-    if (spec.kind != TableKind::kSparse && key >= spec.rows)
-      return invalid("row {} of table '{}': it has {}", key, spec.name, spec.rows);
+    if (spec.kind != TableKind::kSparse && key >= spec.rows) return no_such_row(spec, key);
   }
   return {};
 }

@@ -11,6 +11,7 @@ namespace pscloud {
 
 // What a worker checks before it sends anything. kInvalid names what is wrong and where.
 
+Error no_such_row(const TableSpec& spec, uint64_t row);
 Result<> check_request_keys(const TableSpec& spec, std::span<const Key> keys);
 
 // Of a push, pull or push-pull of so many rows: the floats it brings, and those it has room for.

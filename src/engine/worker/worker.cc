@@ -407,7 +407,7 @@ class WorkerImpl final : public Worker {
     if (auto checked = check_request_sizes(*spec, type, rows, values.size(), out.size()); !checked)
       return failed(checked.error());
     if (first > spec->rows || rows > spec->rows - first) {
-      return failed(invalid("rows {} to {} of table '{}': it has {}", first, first + rows, spec->name, spec->rows));
+      return failed(no_such_row(*spec, std::max(first, spec->rows)));
     }
     return submit(type, *spec, values.size_bytes() + out.size_bytes(),
                   [&] { return slice_rows(type, table.id, spec, owners_, first, rows, values, out); });
