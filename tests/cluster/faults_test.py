@@ -85,14 +85,14 @@ class Servers(ClusterTest):
     def test_one_that_hangs_for_three_seconds_is_waited_for(self):
         cluster = self.cluster(flags=["--http", "127.0.0.1:0"])
         scheduler, servers, workers = self.running(cluster)
-        stop(servers[0])
+        stop(servers[1])
         go_on_at = time.monotonic() + 3
         status = stdout_json(scheduler)["http_address"]
         # Meanwhile anybody can see who holds up whom.
-        until(lambda: "server 0" in waits(status)["worker 0"], lambda: f"its wait: {waits(status)}")
+        until(lambda: "server 1" in waits(status)["worker 0"], lambda: f"its wait: {waits(status)}")
         while time.monotonic() < go_on_at:
             time.sleep(0.05)
-        go_on(servers[0])
+        go_on(servers[1])
         for worker in workers:
             worker.counts_on()
         self.finish(*workers)

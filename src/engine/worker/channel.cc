@@ -103,16 +103,17 @@ std::span<std::byte> Channel::place_for(const FrameHeader& header) {
   return std::as_writable_bytes(part.out);
 }
 
-void Channel::vacate(const std::shared_ptr<const bool>& wanted) {
+void Channel::vacate() {
+  const auto given_up = [](const std::shared_ptr<const bool>& wanted) { return wanted && !*wanted; };
   // The room for its bytes has been given back, and lent memory may hold other values by now. The end of a clock is
   // sent all the same: without it this worker would hold the others up for good.
-  std::erase_if(queue_, [&](const Part& part) { return part.wanted == wanted && part.type != FrameType::kClock; });
+  std::erase_if(queue_, [&](const Part& part) { return part.type != FrameType::kClock && given_up(part.wanted); });
   std::erase_if(waiters_, [&](const Waiter& waiter) {
-    if (waiter.wanted == wanted) *waiter.flag = true;
-    return waiter.wanted == wanted;
+    if (given_up(waiter.wanted)) *waiter.flag = true;
+    return given_up(waiter.wanted);
   });
   const auto found = sent_.find(placed_);
-  if (placed_ != 0 && found != sent_.end() && found->second.part.wanted == wanted) {
+  if (placed_ != 0 && found != sent_.end() && given_up(found->second.part.wanted)) {
     // It may be half there, and the rest would follow.
     const Error why = unavailable("a request was given up while its answer arrived");
     transport_.close(lane_);
@@ -382,11 +383,18 @@ Channel::TableState& Channel::table_state(const Part& part) {
       .first->second;
 }
 
-std::string Channel::waiting_for() const {
+bool Channel::has_sent(const std::shared_ptr<const bool>& wanted) const {
+  return std::ranges::any_of(sent_, [&](const auto& one) { return one.second.part.wanted == wanted; });
+}
+
+std::string Channel::waiting_for(const std::shared_ptr<const bool>& wanted) const {
   if (idle()) return {};
   std::string name = fmt::format("{} at {}", options_.owner.name(), options_.owner.address);
   if (!synced_) return connect_error_.empty() ? name : fmt::format("{} ({})", name, connect_error_);
+  // One that was not sent waits for what was.
+  const bool sent_itself = wanted && has_sent(wanted);
   for (const auto& [seq, sent] : sent_) {
+    if (sent_itself && sent.part.wanted != wanted) continue;
     if (!sent.waiting.empty()) return fmt::format("{} ({} waits for it)", sent.waiting, options_.owner.name());
   }
   return name;

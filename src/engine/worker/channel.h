@@ -70,9 +70,9 @@ class Channel {
   void on_frame(const Frame& frame);
   // Where the values of this reply are wanted.
   std::span<std::byte> place_for(const FrameHeader& header);
-  // A request was given up: nothing may arrive in its place any more, what of it was not sent never is, and who waits
-  // to copy for it waits no longer.
-  void vacate(const std::shared_ptr<const bool>& wanted);
+  // Requests are wanted no longer: nothing may arrive in their places any more, what of them was not sent never is, and
+  // who waits to copy for them waits no longer.
+  void vacate();
   void on_close(const Error& why);
   void on_wake();
   Time next_wake() const;
@@ -95,8 +95,17 @@ class Channel {
   const NodeInfo& owner() const { return options_.owner; }
   // Set when the owner says that this worker takes part no longer.
   const std::string& fenced() const { return fenced_; }
-  // For people: what the oldest request here waits for.
-  std::string waiting_for() const;
+  // For people: what the oldest request here waits for, or this one.
+  std::string waiting_for(const std::shared_ptr<const bool>& wanted = nullptr) const;
+  // A part of this request was sent and is not answered.
+  bool has_sent(const std::shared_ptr<const bool>& wanted) const;
+  // Tells of each part that waits here its request, and whether it was sent.
+  template <class Each>
+  void each_waiting(Each each) const {
+    for (const auto& [seq, sent] : sent_) each(sent.part.wanted, true);
+    for (const Part& part : queue_) each(part.wanted, false);
+    for (const Waiter& waiter : waiters_) each(waiter.wanted, false);
+  }
   // For the simulator's checks.
   uint64_t unanswered_bytes() const { return sent_bytes_; }
 

@@ -84,7 +84,7 @@ TEST_F(ChannelTest, WhatIsGivenUpIsNotSentAndNobodyWaitsToCopyForIt) {
   channel_->tell_when_to_copy(1 << 20, std::make_shared<const bool>(true), &other);
   EXPECT_FALSE(given_up || other);
   *wanted = false;
-  channel_->vacate(wanted);
+  channel_->vacate();
   EXPECT_TRUE(given_up);
   EXPECT_TRUE(other) << "no large part waits any more";
   channel_->tell_when_to_copy(1 << 20, wanted, &late);
@@ -110,7 +110,7 @@ TEST_F(ChannelTest, WhatStoodBehindSomethingGivenUpGoesOn) {
   push({1, 2});
   EXPECT_TRUE(transport_.take().empty());
   *wanted = false;
-  channel_->vacate(wanted);
+  channel_->vacate();
   const auto sent = transport_.take();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].header.count, 2u);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -63,18 +64,49 @@ void WorkerCore::on_wake() {
   member_.on_wake();
   for (auto& channel : channels_) channel->on_wake();
   const Time now = clock_.now();
-  while (!requests_.empty() && requests_.begin()->first <= now) {
-    const auto request = requests_.begin()->second;
-    request->outcome = timed_out("{} took more than {:.0f} s: it waited for {}", request->what,
-                                 in_seconds(options_.member.timing.request), waiting_for());
-    finish(request);
-  }
+  expire_requests(now);
   if (now >= leave_deadline_ && !member_.left()) {
     fail(timed_out("leaving took more than {:.0f} s: it waited for {}", in_seconds(options_.member.timing.request),
                    waiting_for()));
   }
   member_.set_node_waiting_for(waiting_for());
   settle();
+}
+
+// All that are due at once: each would look through every queue.
+void WorkerCore::expire_requests(Time now) {
+  std::vector<std::shared_ptr<Request>> due;
+  while (!requests_.empty() && requests_.begin()->first <= now) {
+    due.push_back(std::move(requests_.begin()->second));
+    requests_.erase(requests_.begin());
+  }
+  if (due.empty()) return;
+  struct Place {
+    const Channel* channel;
+    bool sent;
+  };
+  std::unordered_map<const bool*, Place> places;
+  std::unordered_map<const Channel*, std::string> queued;  // what those that were not sent wait for
+  for (const auto& channel : channels_) {
+    queued.emplace(channel.get(), channel->waiting_for());
+    channel->each_waiting([&](const auto& wanted, bool sent) {
+      places.emplace(wanted.get(), Place{channel.get(), sent});
+    });
+  }
+  for (const auto& request : due) {
+    const auto found = places.find(request->wanted.get());
+    const std::string waited = request == barrier_     ? member_.waiting_for()
+                               : found == places.end() ? waiting_for()
+                               : found->second.sent    ? found->second.channel->waiting_for(request->wanted)
+                                                       : queued[found->second.channel];
+    request->outcome = timed_out("{} took more than {:.0f} s: it waited for {}", request->what,
+                                 in_seconds(options_.member.timing.request), waited);
+  }
+  for (const auto& request : due) *request->wanted = false;
+  for (auto& channel : channels_) channel->vacate();
+  for (const auto& request : due) {
+    if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
+  }
 }
 
 void WorkerCore::on_view(const View& view) {
@@ -172,11 +204,7 @@ void WorkerCore::finish(const std::shared_ptr<Request>& request) {
     break;
   }
   *request->wanted = false;
-  if (request->left > 0) {
-    for (auto& channel : channels_) channel->vacate(request->wanted);
-  } else if (request->outcome) {
-    note_duration(*request);
-  }
+  if (request->outcome) note_duration(*request);
   if (auto done = std::exchange(request->done, nullptr)) done(request->outcome);
 }
 
@@ -267,6 +295,13 @@ int WorkerCore::servers() const {
 }
 
 std::string WorkerCore::waiting_for() const {
+  if (!requests_.empty()) {
+    const auto& oldest = requests_.begin()->second;
+    if (oldest == barrier_) return member_.waiting_for();
+    for (const auto& channel : channels_) {
+      if (channel->has_sent(oldest->wanted)) return channel->waiting_for(oldest->wanted);
+    }
+  }
   for (const auto& channel : channels_) {
     if (std::string text = channel->waiting_for(); !text.empty()) return text;
   }

@@ -77,6 +77,7 @@ class WorkerCore final : public LaneHandler, private Member::Listener {
   void on_expelled(const Error& why) override { fail(why); }
 
   void finish(const std::shared_ptr<Request>& request);
+  void expire_requests(Time now);
   void note_duration(const Request& request);
   uint32_t clock_distance() const;
   void fail(const Error& why);

@@ -63,6 +63,12 @@ class WorkerCoreTest : public testing::Test {
     node.session = kOwner;
     node.address = "owner";
     view.nodes.push_back(node);
+    if (two_owners_) {
+      node.rank = 1;
+      node.session = kOwner + 1;
+      node.address = "other";
+      view.nodes.push_back(node);
+    }
     node = {};
     node.session = kWorkerSession;
     node.state = state;
@@ -77,7 +83,20 @@ class WorkerCoreTest : public testing::Test {
     view();
     core_->on_open(2, {});
     give(2, FrameType::kSyncReply, 1, encode(SyncReplyMessage{0, min_clock, Credit{}.packed(), {}}));
+    if (two_owners_) {
+      core_->on_open(3, {});
+      give(3, FrameType::kSyncReply, 1, encode(SyncReplyMessage{0, min_clock, Credit{}.packed(), {}}));
+    }
     return ready;
+  }
+  // A request to that owner alone.
+  Outcome ask(uint32_t owner) {
+    std::vector<Slice> slices(1);
+    slices[0].owner = owner;
+    slices[0].part.type = FrameType::kTally;
+    const Outcome done = outcome();
+    core_->submit("tally", std::move(slices), into(done));
+    return done;
   }
   Outcome push() {
     auto spec = std::make_shared<const TableSpec>();
@@ -108,6 +127,7 @@ class WorkerCoreTest : public testing::Test {
   RecordingTransport transport_;
   std::optional<WorkerCore> core_;
   uint64_t version_ = 0;
+  bool two_owners_ = false;  // the second has lane 3
 };
 
 TEST_F(WorkerCoreTest, IsReadyWhenEveryOwnerKnowsIt) {
@@ -139,6 +159,44 @@ TEST_F(WorkerCoreTest, ARequestThatTakesTooLongNamesWhomItWaitedFor) {
   pass(Timing{}.request);
   EXPECT_THAT(error(pushed), HasSubstr("push took more than 120 s"));
   EXPECT_THAT(error(pushed), HasSubstr("server 0 at owner"));
+}
+
+TEST_F(WorkerCoreTest, EachRequestThatTakesTooLongNamesTheServerThatItWaitedFor) {
+  two_owners_ = true;
+  join();
+  ask(1);
+  EXPECT_EQ(core_->waiting_for(), "server 1 at other");
+  pass(std::chrono::seconds(1));
+  const Outcome first = ask(0);
+  const Outcome second = ask(1);
+  const Outcome barrier = outcome();
+  core_->barrier(into(barrier));
+  EXPECT_EQ(core_->waiting_for(), "server 1 at other") << "the oldest";
+  give(1, FrameType::kBarrierWait, 0, encode(TextMessage{"worker 7"}));
+  pass(Timing{}.request);
+  EXPECT_THAT(error(first), HasSubstr("waited for server 0 at owner"));
+  EXPECT_THAT(error(second), HasSubstr("waited for server 1 at other"));
+  EXPECT_THAT(error(barrier), HasSubstr("waited for barrier 1: worker 7"));
+}
+
+TEST_F(WorkerCoreTest, RequestsThatWereNeverSentEndTogetherWithThoseThatWere) {
+  join();
+  const Credit one{.requests = 1, .bytes = 1 << 20};
+  const Outcome answered = push();
+  Frame reply;
+  reply.header.type = FrameType::kReply;
+  reply.header.session = kWorkerSession;
+  reply.header.seq = 1;
+  reply.header.extra = one.packed();
+  core_->on_frame(2, std::move(reply));
+  ASSERT_EQ(error(answered), "ok");
+  std::vector<Outcome> all;
+  for (int i = 0; i < 5; ++i) all.push_back(push());  // one is sent
+  pass(Timing{}.request);
+  for (const Outcome& one_of_them : all) EXPECT_THAT(error(one_of_them), HasSubstr("waited for server 0 at owner"));
+  transport_.take();
+  give(2, FrameType::kReply, 2);
+  EXPECT_THAT(types(2), testing::Not(Contains(FrameType::kPush))) << "they were given up";
 }
 
 TEST_F(WorkerCoreTest, AFencedWorkerEndsAllItsRequests) {
