@@ -27,6 +27,10 @@ constexpr int kUnheardMax = 5;
 constexpr int kTakePauseShare = 8;
 constexpr Duration kTakePauseMin = std::chrono::milliseconds(1);
 constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
+// What a request costs beside its keys and values, here and in the queues to servers; the end of a clock has a part for
+// each of these.
+constexpr uint64_t kRequestBytes = 1024;
+constexpr uint64_t kClockPartBytes = 512;
 constexpr Duration kTakeComplaintEvery = std::chrono::seconds(5);
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
@@ -157,7 +161,9 @@ class WorkerImpl final : public Worker {
   }
 
   Ticket clock() override {
-    auto [ticket, completion] = new_ticket(nullptr);
+    const uint64_t bytes = kRequestBytes + owners_ * kClockPartBytes;
+    if (auto room = make_room(bytes); !room) return failed(room.error());
+    auto [ticket, completion] = new_ticket([budget = budget_, bytes] { budget->give_back(bytes); });
     loop_->call([this, completion = completion] {
       core_->tick([completion](const Result<>& result) { completion->finish(result); });
     });
@@ -413,14 +419,19 @@ class WorkerImpl final : public Worker {
                   [&] { return slice_rows(type, table.id, spec, owners_, first, rows, values, out); });
   }
 
+  // Waits until so many bytes more may be under way.
+  Result<> make_room(uint64_t bytes) {
+    if (budget_->take(bytes, *loop_, std::chrono::milliseconds(options_.request_timeout_ms))) return {};
+    const std::string waiting = loop_->ask<std::string>([this] { return core_->waiting_for(); }, "its own thread");
+    return timed_out("no room for {} more bytes in {} ms: the requests under way wait for {}", bytes,
+                     options_.request_timeout_ms, waiting);
+  }
+
   template <class Slicing>
-  Ticket submit(FrameType type, const TableSpec& spec, uint64_t bytes, Slicing slicing) {
+  Ticket submit(FrameType type, const TableSpec& spec, uint64_t floats_and_keys, Slicing slicing) {
     if (left_) return failed(invalid("this worker has left the job"));
-    if (!budget_->take(bytes, *loop_, std::chrono::milliseconds(options_.request_timeout_ms))) {
-      const std::string waiting = loop_->ask<std::string>([this] { return core_->waiting_for(); }, "its own thread");
-      return failed(timed_out("no room for {} more bytes in {} ms: the requests under way wait for {}", bytes,
-                              options_.request_timeout_ms, waiting));
-    }
+    const uint64_t bytes = kRequestBytes + floats_and_keys;
+    if (auto room = make_room(bytes); !room) return failed(room.error());
     auto [ticket, completion] = new_ticket([budget = budget_, bytes] { budget->give_back(bytes); });
     std::vector<Slice> slices = slicing();
     std::shared_ptr<WorkerCore::Request> request;

@@ -412,45 +412,6 @@ TEST_F(WorkerTest, OneThatComesLateStartsAtTheClockOfTheOthers) {
   EXPECT_EQ(second->workers(), 2);
 }
 
-TEST_F(WorkerTest, FullQueuesMakePushBlockAndThenGoOn) {
-  TestingCluster cluster;
-  NodeOptions options = cluster.node(Role::kWorker);
-  options.queue_bytes_max = 1000;
-  const auto worker = TestingCluster::worker(options);
-  const Table table = create(*worker, dense("d", 100'000));
-  const std::vector<float> ones(100'000, 1.0f);
-  // Each is larger than the queue: it is let in alone, when those before are done.
-  std::vector<Ticket> tickets;
-  for (int i = 0; i < 20; ++i) tickets.push_back(worker->push_rows(table, 0, ones));
-  for (const Ticket& ticket : tickets) ok(ticket);
-  EXPECT_THAT(pull(*worker, table, {0, 99'999}), ElementsAre(20, 20));
-}
-
-TEST_F(WorkerTest, AQueueThatStaysFullNamesWhomItWaitsFor) {
-  TestingCluster cluster({.workers = 2});
-  std::jthread other([&] {
-    const auto slow = cluster.worker(1);
-    create(*slow, spec("w", Consistency::bsp()));
-    EXPECT_TRUE(slow->barrier());
-    EXPECT_TRUE(slow->barrier());
-    EXPECT_TRUE(slow->leave());
-  });
-  NodeOptions options = cluster.node(Role::kWorker);
-  options.rank = 0;
-  options.queue_bytes_max = 10;
-  options.request_timeout_ms = 2000;
-  const auto worker = TestingCluster::worker(options);
-  const Table table = create(*worker, spec("w", Consistency::bsp()));
-  EXPECT_TRUE(worker->barrier());
-  worker->clock();
-  std::vector<float> out(1);
-  const Ticket waits = worker->pull(table, std::vector<Key>{1}, out);
-  expect_refused(worker->push(table, std::vector<Key>{1}, std::vector<float>{1}), Code::kTimeout, "worker 1");
-  expect_refused(waits, Code::kTimeout, "worker 1");
-  EXPECT_TRUE(worker->barrier());
-  EXPECT_TRUE(worker->leave());
-}
-
 TEST_F(WorkerTest, DestroyingAWorkerEndsItsTickets) {
   TestingCluster cluster({.workers = 2});
   std::vector<float> out(1);
