@@ -1,6 +1,7 @@
 #include "engine/member.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -22,7 +23,7 @@ Member::Member(Options options, Transport& transport, Clock& clock, Random& rand
 
 void Member::start() {
   const Time now = clock_.now();
-  heard_ = now;
+  started_ = heard_ = now;
   join_deadline_ = now + options_.timing.join;
   next_complaint_ = now + options_.timing.complaint_first;
   connect();
@@ -90,6 +91,10 @@ void Member::on_frame(LaneId lane, const Frame& frame) {
       auto text = decode<TextMessage>(frame.bytes());
       if (text) missing_ = text->text;
       introduced_ = true;
+      // Who came before the scheduler must not go before it: the others would be told that this one is missing.
+      if (!std::exchange(told_to_wait_, true)) {
+        join_deadline_ = heard_ + options_.timing.join + options_.timing.reconnect;
+      }
       break;
     }
     case FrameType::kView: {
@@ -194,7 +199,7 @@ void Member::on_wake() {
     }
   }
   if (!joined() && now >= join_deadline_) {
-    expel(timed_out("no place in the job after {:.0f} s: {}", in_seconds(options_.timing.join), waiting_for()));
+    expel(timed_out("no place in the job after {:.0f} s: {}", in_seconds(now - started_), waiting_for()));
     return;
   }
   if (joined() && !open_ && !leaving_ && now - heard_ > options_.timing.orphan) {

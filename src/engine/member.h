@@ -85,7 +85,9 @@ class Member {
   Time next_beat_ = Time::never();
   Duration backoff_{};
   Duration patience_{};  // for an attempt to connect
+  Time started_;
   Time join_deadline_;
+  bool told_to_wait_ = false;  // the scheduler knows us and counts its own time
   Time next_complaint_;
   std::string connect_error_;  // why the last attempt failed
   std::string missing_;        // whom the scheduler waits for

@@ -111,13 +111,32 @@ TEST_F(MemberTest, SaysWhoIsMissing) {
 
 TEST_F(MemberTest, GivesUpWhenTimeIsOverAndNamesWhoWasMissing) {
   open();
-  clock_.advance(Timing{}.join);
+  give(FrameType::kJoinWait, encode(TextMessage{"1 of 2 workers"}));
+  clock_.advance(Timing{}.join + Timing{}.reconnect);
   give(FrameType::kJoinWait, encode(TextMessage{"1 of 2 workers"}));
   member_->on_wake();
   ASSERT_EQ(expelled_.size(), 1u);
   EXPECT_EQ(expelled_[0].code, Code::kTimeout);
   EXPECT_THAT(expelled_[0].message, HasSubstr("1 of 2 workers"));
   EXPECT_EQ(member_->next_wake(), Time::never());
+}
+
+TEST_F(MemberTest, WhoNeverHearsOfTheSchedulerGivesUpSooner) {
+  open();
+  clock_.advance(Timing{}.join);
+  member_->on_wake();
+  ASSERT_EQ(expelled_.size(), 1u);
+  EXPECT_THAT(expelled_[0].message, HasSubstr("no place in the job after 60 s: the scheduler at there:1"));
+}
+
+TEST_F(MemberTest, WhoCameBeforeTheSchedulerWaitsForTheOthersAsLongAsThatDoes) {
+  clock_.advance(Timing{}.join - std::chrono::seconds(1));
+  open();
+  give(FrameType::kJoinWait, encode(TextMessage{"1 of 2 workers"}));
+  clock_.advance(Timing{}.join);
+  give(FrameType::kJoinWait, encode(TextMessage{"1 of 2 workers"}));
+  member_->on_wake();
+  EXPECT_TRUE(expelled_.empty());
 }
 
 TEST_F(MemberTest, ARefusalEndsIt) {
