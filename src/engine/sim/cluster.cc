@@ -84,6 +84,7 @@ void SimCluster::start_scheduler() {
   options.servers = static_cast<int>(scenario_.processes);
   options.workers = static_cast<int>(scenario_.workers);
   options.workers_min = static_cast<int>(scenario_.workers_min);
+  if (scenario_.worker_death_fails) options.worker_death = WorkerDeath::kFail;
   node.core = std::make_unique<Scheduler>(options, transport, clock_);
   forward->set(node.core.get());
   node.forward = std::move(forward);
@@ -306,6 +307,10 @@ void SimCluster::check_step() {
 void SimCluster::check_deaths() {
   for (const NodeInfo& node : schedulers_.back().core->view().nodes) {
     if (node.state != NodeState::kDead || !dead_.insert(node.session).second) continue;
+    const bool goes_on = schedulers_.back().core->view().phase == Phase::kRunning;
+    if (goes_on && (node.role == Role::kServer || scenario_.worker_death_fails)) {
+      violated("the job goes on though it must not without " + node.name());
+    }
     const std::string live = "declared dead though it lives: ";
     for (const OwnerNode& owner : owners_) {
       if (owner.core->member().session() != node.session || !owner.alive || owner.core->finished()) continue;
@@ -436,6 +441,7 @@ std::string SimCluster::why_failed() const {
   const std::string& reason = outcome.error().message;
   if (reason.starts_with("not everybody came")) return "not everybody came";
   if (reason.starts_with("every worker died")) return "every worker died";
+  if (reason.starts_with("worker ")) return "a worker died";  // and the policy is to end then
   if (!reason.starts_with("server ")) return "other";
   for (const OwnerNode& owner : owners_) {
     if (!owner.alive && dead_.contains(owner.core->member().session())) return "a server crashed";

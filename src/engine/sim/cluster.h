@@ -36,7 +36,8 @@ struct Scenario {
   std::vector<Key> keys;
   Script::Options script;
   NetworkFaults faults;
-  bool calm = false;  // nothing breaks: the job must not fail
+  bool calm = false;                // nothing breaks: the job must not fail
+  bool worker_death_fails = false;  // the policy: the first death of a worker ends the job
   uint32_t partitions = 0, pauses = 0, worker_crashes = 0, server_crashes = 0, scheduler_crashes = 0;
 
   static Scenario draw(Random& random);

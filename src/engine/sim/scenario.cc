@@ -21,6 +21,7 @@ Scenario Scenario::draw(Random& random) {
   s.large_bytes = random.chance(0.7) ? 350 + random.below(400) : UINT64_MAX;
 
   s.calm = random.chance(0.1);
+  s.worker_death_fails = random.chance(0.1);
   const auto sometimes = [&](double most) { return !s.calm && random.chance(0.4) ? random.uniform() * most : 0; };
   s.faults.lose = sometimes(0.1);
   s.faults.repeat = sometimes(0.2);
@@ -71,6 +72,7 @@ Scenario Scenario::draw(Random& random) {
     s.script.barrier_every = 1 + static_cast<uint32_t>(random.below(2));
   }
   if (random.chance(0.5)) s.script.work = 1 + static_cast<uint32_t>(random.below(6));
+  s.script.sets_rows = s.incarnations == 1 && random.chance(0.5);
   s.script.impatient = random.uniform() * 0.8;
   if (random.chance(0.5)) s.script.think_max = milliseconds(1 + random.below(500));
   // Shorter than most faults: requests are given up.
@@ -101,9 +103,10 @@ std::string Scenario::text() const {
       "{} server processes of {} owners, {} workers (at least {}), tables{}, {} items of work, lose {:.3f} repeat "
       "{:.3f} reorder {:.3f} "
       "slow "
-      "{:.3f} cut {:.3f}, {} partitions, {} pauses, crashes of {} workers, {} servers, {} schedulers",
+      "{:.3f} cut {:.3f}, {} partitions, {} pauses, crashes of {} workers{}, {} servers, {} schedulers",
       processes, owners, workers, workers_min, list, script.work, faults.lose, faults.repeat, faults.reorder,
-      faults.slow, faults.cut, partitions, pauses, worker_crashes, server_crashes, scheduler_crashes);
+      faults.slow, faults.cut, partitions, pauses, worker_crashes, worker_death_fails ? " (one ends the job)" : "",
+      server_crashes, scheduler_crashes);
 }
 
 }  // namespace pscloud

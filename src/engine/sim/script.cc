@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "engine/message.h"
 #include "engine/worker/slicer.h"
@@ -15,6 +16,7 @@ constexpr uint32_t kSumPlace = 3;
 bool sums_up(uint32_t shared) { return shared % 2 == 1; }
 
 constexpr double kPauseChance = 0.2;
+constexpr double kRefusedChance = 0.05;
 constexpr Duration kWorkPause = std::chrono::milliseconds(50);
 }  // namespace
 
@@ -59,7 +61,10 @@ void Script::fail(const Error& why) {
 }
 
 void Script::create_tables(uint32_t table) {
-  if (table == specs_.size()) return next();
+  if (table == specs_.size()) {
+    if (options_.sets_rows) set_rows();
+    return next();
+  }
   core_.submit_to_all("create", FrameType::kCreateTable, encode(*specs_[table]), nullptr,
                       [this, table](const Result<>& result) {
                         if (dead_ || ended_) return;
@@ -67,6 +72,20 @@ void Script::create_tables(uint32_t table) {
                         if (!result && !again) return fail(result.error());
                         create_tables(again ? table : table + 1);
                       });
+}
+
+// To zero, which they are: one that counted again after a push would undo that.
+void Script::set_rows() {
+  for (uint32_t table = 0; table < specs_.size(); ++table) {
+    std::vector<Key> keys;
+    for (const size_t key : choose_keys(table, false)) keys.push_back(oracle_.key(table, key));
+    const std::vector<float> zeros(keys.size() * oracle_.columns(), 0);
+    const TableSpec& spec = *specs_[table];
+    core_.submit("set", slice_rows_to_set(table_id(spec.name), spec, core_.owners(), keys, zeros, ScanKind::kAll),
+                 [this](const Result<>& result) {
+                   if (!dead_ && !ended_ && !result && !goes_on(result)) fail(result.error());
+                 });
+  }
 }
 
 void Script::think() {
@@ -97,6 +116,7 @@ void Script::next() {
     ++operation_;
     const bool wait = !random_.chance(options_.impatient);
     const auto table = static_cast<uint32_t>(random_.below(specs_.size()));
+    if (random_.chance(kRefusedChance)) push_what_is_refused(table);
     const bool range = specs_[table]->kind == TableKind::kDense && random_.chance(0.5);
     const std::vector<size_t> chosen = choose_keys(table, range);
     std::vector<Key> keys;
@@ -137,6 +157,21 @@ void Script::next() {
     core_.submit("operation", std::move(slices), settle);
     if (wait) return;
   }
+}
+
+// Not a number: every owner refuses it, however often it is sent, and nothing of it counts.
+void Script::push_what_is_refused(uint32_t table) {
+  std::vector<Key> keys;
+  for (const size_t key : choose_keys(table, false)) keys.push_back(oracle_.key(table, key));
+  const std::vector<float> values(keys.size() * oracle_.columns(), std::numeric_limits<float>::quiet_NaN());
+  auto slices = slice_keys(FrameType::kPush, table_id(specs_[table]->name), specs_[table], core_.owners(), keys, values,
+                           std::span<float>{});
+  core_.submit("refused push", std::move(slices), [this](const Result<>& result) {
+    if (dead_ || ended_ || goes_on(result)) return;
+    if (result) return violation_("a push of what is no number was taken");
+    if (result.error().code != Code::kInvalid) return fail(result.error());
+    if (result.error().message.empty()) violation_("a push was refused without saying why");
+  });
 }
 
 void Script::end_round() {

@@ -12,9 +12,9 @@
 namespace pscloud {
 
 // What one incarnation of a worker does in a simulated job: creates the tables, then rounds of pushes and pulls on
-// random keys, some waited for and some not, clocks, barriers; then shares the work with the others, with pauses, until
-// all of it is done, and the same work once more, after each of which one of them sums it up for all; then goodbye.
-// Tells the oracle everything.
+// random keys, some waited for and some not, some refused, clocks, barriers; then shares the work with the others, with
+// pauses, until all of it is done, and the same work once more, after each of which one of them sums it up for all;
+// then goodbye. Tells the oracle everything.
 class Script {
  public:
   struct Options {
@@ -23,6 +23,7 @@ class Script {
     uint32_t operations = 4;     // in a round
     uint32_t barrier_every = 0;  // rounds; 0: never. All workers alike, or their program would be wrong
     uint32_t work = 0;           // items to share
+    bool sets_rows = false;      // before it pushes; only for one that is alone, or it would undo what others push
     double impatient = 0.3;      // chance not to wait for an answer
     Duration think_max{};        // pause before the next step, at most
     uint32_t time_outs_max = 0;  // requests that may take too long; after one more it fails
@@ -39,10 +40,12 @@ class Script {
 
  private:
   void create_tables(uint32_t table);
+  void set_rows();
   void pass_barrier();
   void next();
   std::vector<size_t> choose_keys(uint32_t table, bool range);
   void think();  // then next()
+  void push_what_is_refused(uint32_t table);
   void end_round();
   void share_work();
   void offer_work(const std::vector<std::string>& items, SlowWork slow);
