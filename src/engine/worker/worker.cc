@@ -27,10 +27,9 @@ constexpr int kUnheardMax = 5;
 constexpr int kTakePauseShare = 8;
 constexpr Duration kTakePauseMin = std::chrono::milliseconds(1);
 constexpr Duration kTakePauseMax = std::chrono::milliseconds(200);
-// What a request costs beside its keys and values, here and in the queues to servers; the end of a clock has a part for
-// each of these.
+// What a request costs beside its keys and values, here and in the queues to servers.
 constexpr uint64_t kRequestBytes = 1024;
-constexpr uint64_t kClockPartBytes = 512;
+constexpr uint64_t kClockPartBytes = 512;  // the end of a clock has one for each of these
 constexpr Duration kTakeComplaintEvery = std::chrono::seconds(5);
 
 // Ends a ticket exactly once: by its outcome, or, if what would have brought that is dropped, by this being destroyed.
