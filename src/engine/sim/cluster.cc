@@ -334,7 +334,7 @@ bool SimCluster::troubled(int host, Duration wait, uint64_t faults_min) const {
   };
   if (apart(host)) return true;
   const int scheduler = schedulers_.back().host;
-  const Time since = clock_.now() - Timing{}.death - Timing{}.heartbeat * 2;
+  const Time since = clock_.now() - Timing{}.death * 2;  // those before made it wait longer for the next attempt
   const uint64_t enough = apart(scheduler) ? 1 : schedulers_.size() > 1 ? faults_min - 1 : faults_min;
   return network_.faults_between(host, scheduler, since) >= enough;
 }
