@@ -31,7 +31,7 @@ struct SparseOutcome {
   double seconds = 0;
   double limit_seconds = 0;  // of a plain array on the same batches
   double fill_seconds = 0;
-  std::vector<double> fill_ms;  // of each push of 100,000 new keys: the longest tells how the table grows
+  std::vector<double> fill_ms;   // of each push of 100,000 new keys: the longest tells how the table grows
   double server_bytes = 0;       // that filling took
   std::vector<double> batch_ms;  // from request to answer
   double cpu_worker_s = 0;       // NaN if threads cannot be told apart

@@ -58,7 +58,7 @@ class ShmLink {
 
  private:
   static constexpr uint64_t kReserve = kPayloadBytesMax + 65536;  // for the largest frame
-  using Place = std::pair<uint32_t, uint64_t>;  // segment and offset
+  using Place = std::pair<uint32_t, uint64_t>;                    // segment and offset
   struct Releases;
   struct Own;
 
