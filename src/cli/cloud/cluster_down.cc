@@ -82,7 +82,7 @@ void add_cluster_down(CLI::App& verb, Action& action) {
   verb.add_option("--timeout", command->timeout_s, "to wait for the end of each kind of thing [900]")
       ->type_name("SECONDS")
       ->check(CLI::Range(1, 86400));
-  verb.add_option("--settle", command->settle_s, "what was cut off may appear so late, at EC2 [10]")
+  verb.add_option("--settle", command->settle_s, "what was made may be listed so late, by EC2 [10]")
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 600));
   verb.add_flag("--json", command->json, "for programs");

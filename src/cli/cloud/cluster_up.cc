@@ -160,7 +160,7 @@ void add_cluster_up(CLI::App& verb, Action& action) {
   add("--life", command->life, "and after so long anyway [24h]", "TIME");
   add("--timeout", command->timeout_s, "for machines to run, and to get ready [900]", "SECONDS")
       ->check(CLI::Range(1, 86400));
-  add("--settle", command->settle_s, "what was cut off may appear so late, at EC2 [10]", "SECONDS")
+  add("--settle", command->settle_s, "what was made may be listed so late, by EC2 [10]", "SECONDS")
       ->check(CLI::Range(0, 600));
   add("--region", command->region, "[as AWS_REGION or the profile says]", "NAME");
   add("--endpoint", command->endpoint, "of EC2 [as AWS_ENDPOINT_URL_EC2 says, or Amazon's]", "URL");
