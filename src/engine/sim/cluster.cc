@@ -399,6 +399,12 @@ bool SimCluster::place_must_be_kept(const WorkerNode& worker) const {
   if (scenario_.faults.cut > 0) return false;
   // What it said before comes late, and seems new to a scheduler that was paused.
   if (crashed_unheard_ && scenario_.pauses > 0) return false;
+  // One whose goodbye was heard before it crashed is done: nobody can come for it.
+  for (const NodeInfo& node : schedulers_.back().core->view().nodes) {
+    const bool crashed =
+        std::ranges::any_of(workers_, [&](const WorkerNode& one) { return !one.alive && one.session == node.session; });
+    if (crashed && node.state == NodeState::kDone) return false;
+  }
   const Duration late = scenario_.faults.slow > 0 ? scenario_.faults.slow_max : scenario_.faults.delay_max;
   const Duration unheard = crashed_unheard_ ? Timing{}.heartbeat * 2 : Duration{};
   return worker.started > last_crash_ + late + unheard;
